@@ -15,7 +15,7 @@ static const char platform_url[] = "http://localhost:6642";
 
 // ---- messages ----
 
-static void put_name(const struct cli *cli)
+static void ask_put_name(const struct cli *cli)
 {
     fprintf(stderr, "queen %s%s%s: ", cli->parent ? cli->parent : "", cli->parent ? " " : "",
             cli->command->name);
@@ -26,7 +26,7 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...)
     va_list ap;
 
     fflush(stdout); // results so far come first
-    put_name(cli);
+    ask_put_name(cli);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
@@ -181,7 +181,7 @@ void path_start(struct buf *b, const char *literal)
     buf_put(b, span_of(literal));
 }
 
-static void put_escaped(struct buf *b, const char *text)
+static void ask_put_escaped(struct buf *b, const char *text)
 {
     char *escaped = queen_escape(text);
 
@@ -192,7 +192,7 @@ static void put_escaped(struct buf *b, const char *text)
 void path_part(struct buf *b, const char *text)
 {
     buf_putc(b, '/');
-    put_escaped(b, text);
+    ask_put_escaped(b, text);
 }
 
 void path_of_tenant(struct buf *b, const char *tenant, const char *literal)
@@ -209,7 +209,7 @@ void path_param(struct buf *b, const char *name, const char *value)
     buf_putc(b, memchr(b->ptr, '?', b->len) ? '&' : '?');
     buf_put(b, span_of(name));
     buf_putc(b, '=');
-    put_escaped(b, value);
+    ask_put_escaped(b, value);
 }
 
 void ask_put_text(struct buf *b, const char *name, const char *value)

@@ -59,7 +59,7 @@ void cell_put_bytes(struct buf *b, double bytes)
     buf_printf(b, i == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, units[i]);
 }
 
-static void put_time(struct buf *b, span text)
+static void cell_put_time(struct buf *b, span text)
 {
     int64_t us;
 
@@ -114,7 +114,7 @@ void cell_put(struct buf *b, span object, const struct column *c, struct cli *cl
         }
         break;
     case CELL_TIME:
-        put_time(b, text);
+        cell_put_time(b, text);
         return;
     case CELL_YES:
         buf_put(b, span_eq(text, SPAN("true")) ? SPAN("yes") : SPAN("-"));

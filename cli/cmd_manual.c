@@ -8,7 +8,7 @@
 #include "cli/help.h"
 
 // Escapes characters that are special in scdoc.
-static void put_escaped(const char *text, int len)
+static void manual_put_escaped(const char *text, int len)
 {
     for (int i = 0; i < len && text[i]; i++) {
         if (text[i] == '_' || text[i] == '*' || text[i] == '\\' || text[i] == '<' ||
@@ -18,7 +18,7 @@ static void put_escaped(const char *text, int len)
     }
 }
 
-static void put_manual_text(const char *text) { put_escaped(text, 1 << 20); }
+static void put_manual_text(const char *text) { manual_put_escaped(text, 1 << 20); }
 
 static void put_option(const struct cli_option *o)
 {
@@ -40,9 +40,9 @@ static void put_example(const char *command, int command_len, const char *what, 
 {
     (void)ctx;
     putchar('\t');
-    put_escaped(command, command_len);
+    manual_put_escaped(command, command_len);
     fputs("++\n\t", stdout);
-    put_escaped(what, what_len);
+    manual_put_escaped(what, what_len);
     fputs("\n\n", stdout);
 }
 

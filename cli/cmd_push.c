@@ -40,7 +40,7 @@ struct pushing {
 
 static int read_options(struct pushing *p);
 static int find_server(struct cli *cli);
-static void measure(struct pushing *p, const char *files);
+static void push_measure(struct pushing *p, const char *files);
 static int send_arguments(struct pushing *p);
 static int send_files(struct pushing *p, const char *files);
 static int send_stream(struct pushing *p, int fd, const char *name);
@@ -92,7 +92,7 @@ static int cmd_push_send(struct cli *cli)
     if (!p.producer)
         return ask_failed(cli, &err);
     setvbuf(stdout, NULL, _IOLBF, 0); // print each result at once
-    measure(&p, files);
+    push_measure(&p, files);
     if (a->n_rest > 1)
         rc = send_arguments(&p);
     if (rc == CLI_OK && files)
@@ -142,7 +142,7 @@ static int find_server(struct cli *cli)
 }
 
 // Begins a progress bar if the files are large. A pipe has no size.
-static void measure(struct pushing *p, const char *files)
+static void push_measure(struct pushing *p, const char *files)
 {
     span rest = span_of(files), name;
     uint64_t total = 0;
@@ -251,7 +251,7 @@ static int send_value(struct pushing *p, span value)
     return rc;
 }
 
-static void put_result(const struct queen_push_result *r)
+static void push_put_counts(const struct queen_push_result *r)
 {
     static const char *const names[] = {[QUEEN_QUEUED] = "queued",
                                         [QUEEN_DUPLICATE] = "duplicate",
@@ -297,7 +297,7 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
         p->buffered += r->status == QUEEN_BUFFERED;
     }
     if (r && p->cli->out.json && !p->cli->out.quiet)
-        put_result(r);
+        push_put_counts(r);
     pthread_mutex_unlock(&p->lock);
 }
 

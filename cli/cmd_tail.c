@@ -92,7 +92,7 @@ static int begin_group(struct cli *cli, const char *name)
 
 // ---- the last messages ----
 
-static void put_field(struct buf *b, const char *name, span message)
+static void tail_put_field(struct buf *b, const char *name, span message)
 {
     span raw = pick(message, name);
 
@@ -111,7 +111,7 @@ static void show_read(struct tailing *t, span message)
 
     buf_putc(&b, '{');
     for (unsigned i = 0; i < countof(fields); i++)
-        put_field(&b, fields[i], message);
+        tail_put_field(&b, fields[i], message);
     buf_put_lit(&b, "\"data\":");
     buf_put(&b, pick(message, "payload"));
     buf_putc(&b, '}');

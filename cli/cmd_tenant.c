@@ -62,7 +62,7 @@ static int ask_one(struct cli *cli, const char *method, span request)
 static int cmd_tenant_show(struct cli *cli) { return ask_one(cli, "GET", SPAN_NONE); }
 
 // Members used by both add and change.
-static void put_place(struct cli *cli, struct buf *b)
+static void tenant_put_place(struct cli *cli, struct buf *b)
 {
     const struct args *a = &cli->args;
 
@@ -78,7 +78,7 @@ static int cmd_tenant_add(struct cli *cli)
 
     buf_putc(&b, '{');
     ask_put_text(&b, "name", cli->args.rest[0]);
-    put_place(cli, &b);
+    tenant_put_place(cli, &b);
     buf_putc(&b, '}');
     int rc = ask_one(cli, "POST", buf_span(&b));
     buf_free(&b);
@@ -90,7 +90,7 @@ static int change(struct cli *cli)
     struct buf b = {0};
 
     buf_putc(&b, '{');
-    put_place(cli, &b);
+    tenant_put_place(cli, &b);
     buf_putc(&b, '}');
     int rc = ask_one(cli, "PATCH", buf_span(&b));
     buf_free(&b);

@@ -52,7 +52,7 @@ struct top {
 static int sample(struct top *t);
 static int read_metrics(struct top *t, span text);
 static int read_queues(struct top *t);
-static void draw(struct top *t);
+static void top_draw(struct top *t);
 static void write_json(struct top *t);
 
 static int top(struct cli *cli)
@@ -73,7 +73,7 @@ static int top(struct cli *cli)
             screen_open(&t->screen);
         while (rc == CLI_OK && left-- > 0 && !stop_was_asked()) {
             if (drawn)
-                draw(t);
+                top_draw(t);
             if (drawn && screen_key(every_ms) == 'q')
                 break;
             if (!drawn)
@@ -249,7 +249,7 @@ static void put_queue(struct top *t, struct buf *b, const struct queue_row *q)
     buf_free(&lag);
 }
 
-static void draw(struct top *t)
+static void top_draw(struct top *t)
 {
     const struct out *o = &t->cli->out;
     struct buf b = {0};

@@ -44,7 +44,7 @@ void message_show(struct cli *cli, span object, bool data_only)
     buf_free(&b);
 }
 
-static void put_field(struct buf *b, const char *name, const char *value)
+static void message_put_field(struct buf *b, const char *name, const char *value)
 {
     buf_printf(b, ",\"%s\":", name);
     js_put_text_or_null(b, span_of(value));
@@ -54,24 +54,24 @@ void message_write(struct buf *b, const struct queen_delivery *d)
 {
     buf_put_lit(b, "{\"id\":");
     js_put_text(b, span_of(d->id));
-    put_field(b, "transactionId", d->transaction_id);
-    put_field(b, "queue", d->queue);
-    put_field(b, "partition", d->partition);
-    put_field(b, "partitionId", d->partition_id);
-    put_field(b, "createdAt", d->created_at);
-    put_field(b, "traceId", d->trace_id);
+    message_put_field(b, "transactionId", d->transaction_id);
+    message_put_field(b, "queue", d->queue);
+    message_put_field(b, "partition", d->partition);
+    message_put_field(b, "partitionId", d->partition_id);
+    message_put_field(b, "createdAt", d->created_at);
+    message_put_field(b, "traceId", d->trace_id);
     if (d->traceparent)
-        put_field(b, "traceparent", d->traceparent);
-    put_field(b, "producerSub", d->producer_sub);
-    put_field(b, "consumerGroup", d->group);
+        message_put_field(b, "traceparent", d->traceparent);
+    message_put_field(b, "producerSub", d->producer_sub);
+    message_put_field(b, "consumerGroup", d->group);
     if (d->correlation_id)
-        put_field(b, "correlationId", d->correlation_id);
+        message_put_field(b, "correlationId", d->correlation_id);
     if (d->event_type)
-        put_field(b, "eventType", d->event_type);
+        message_put_field(b, "eventType", d->event_type);
     if (d->first_failed_at)
-        put_field(b, "firstFailedAt", d->first_failed_at);
+        message_put_field(b, "firstFailedAt", d->first_failed_at);
     if (d->last_error)
-        put_field(b, "lastError", d->last_error);
+        message_put_field(b, "lastError", d->last_error);
     buf_printf(b, ",\"attempt\":%d,\"retryCount\":%d,\"data\":", d->attempt, d->retry_count);
     buf_put(b, (span){d->data, d->data_len});
     buf_putc(b, '}');

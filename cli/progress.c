@@ -18,7 +18,7 @@ void progress_begin(struct progress *p, const struct out *o, uint64_t total)
                            .begin_us = clock_mono_us()};
 }
 
-static void draw(struct progress *p, uint64_t done, uint64_t messages)
+static void progress_draw(struct progress *p, uint64_t done, uint64_t messages)
 {
     double seconds = (double)(clock_mono_us() - p->begin_us) / 1e6;
     double rate = seconds > 0 ? (double)messages / seconds : 0;
@@ -53,13 +53,13 @@ void progress_update(struct progress *p, uint64_t done, uint64_t messages)
     if (!p->shown || now - p->drawn_us < EVERY_US)
         return;
     p->drawn_us = now;
-    draw(p, done, messages);
+    progress_draw(p, done, messages);
 }
 
 void progress_end(struct progress *p, uint64_t done, uint64_t messages)
 {
     if (!p->shown)
         return;
-    draw(p, done, messages);
+    progress_draw(p, done, messages);
     fputc('\n', stderr);
 }

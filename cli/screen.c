@@ -13,7 +13,7 @@
 static struct termios before;
 static bool has_before;
 
-static void measure(struct screen *s)
+static void screen_measure(struct screen *s)
 {
     struct winsize size;
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -24,7 +24,7 @@ static void measure(struct screen *s)
 
 void screen_open(struct screen *s)
 {
-    measure(s);
+    screen_measure(s);
     has_before = tcgetattr(STDIN_FILENO, &before) == 0;
     if (has_before) {
         struct termios keys = before;
@@ -67,7 +67,7 @@ void screen_draw(struct screen *s, span lines)
     span line;
     unsigned row = 0;
 
-    measure(s);
+    screen_measure(s);
     fputs("\033[H", stdout);
     while (row < s->rows && str_split(&lines, '\n', &line)) {
         printf("%s%.*s\033[0m\033[K", row > 0 ? "\n" : "", (int)fitting(line, s->columns),

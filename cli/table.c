@@ -57,7 +57,7 @@ static bool to_the_right(enum cell_kind kind)
 }
 
 // How wide each column is; long ones give way until the row fits the terminal.
-static size_t *measure(const struct table *t)
+static size_t *table_measure(const struct table *t)
 {
     size_t *widths = arena_new_array(&t->cli->arena, size_t, t->n_columns);
     size_t total = 0;
@@ -100,7 +100,7 @@ static void put_cell(span text, size_t width, bool right, bool last)
 static void put_table(const struct table *t)
 {
     const struct out *o = &t->cli->out;
-    size_t *widths = measure(t);
+    size_t *widths = table_measure(t);
 
     fputs(out_on(o, OUT_BOLD), stdout);
     for (size_t c = 0; c < t->n_columns; c++)

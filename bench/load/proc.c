@@ -26,7 +26,7 @@ struct table {
     size_t n, cap;
 };
 
-static bool read_file(const char *path, char *text, size_t room)
+static bool proc_read_file(const char *path, char *text, size_t room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -60,7 +60,8 @@ static double exact_s(int64_t pid, double otherwise)
     char path[64], text[128];
 
     snprintf(path, sizeof path, "/proc/%" PRId64 "/schedstat", pid);
-    return read_file(path, text, sizeof text) ? (double)proc_number(text, 10) / 1e9 : otherwise;
+    return proc_read_file(path, text, sizeof text) ? (double)proc_number(text, 10) / 1e9
+                                                   : otherwise;
 }
 
 static bool read_proc(int64_t pid, struct proc *p)
@@ -70,7 +71,7 @@ static bool read_proc(int64_t pid, struct proc *p)
     char path[64], text[1024], *field[N_FIELDS];
 
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
-    if (!read_file(path, text, sizeof text))
+    if (!proc_read_file(path, text, sizeof text))
         return false;
     // "pid (name) state ...": the name may hold blanks and parentheses.
     char *open = strchr(text, '('), *end = strrchr(text, ')');
@@ -210,7 +211,7 @@ static uint64_t machine_ticks(void)
     enum { USER = 1, NICE, SYSTEM, IRQ = 6, SOFTIRQ, N_FIELDS };
     char text[512], *field[N_FIELDS];
 
-    if (!read_file("/proc/stat", text, sizeof text) ||
+    if (!proc_read_file("/proc/stat", text, sizeof text) ||
         proc_split(text, field, N_FIELDS) != N_FIELDS)
         return 0;
     return proc_number(field[USER], 10) + proc_number(field[NICE], 10) +

@@ -17,7 +17,7 @@ bool access_path_param(struct http_req *req, span name, span *value)
     return false;
 }
 
-static span group_of(struct http_req *req, unsigned op)
+static span access_group_of(struct http_req *req, unsigned op)
 {
     span group;
 
@@ -44,7 +44,7 @@ static bool permits(const struct access_rules *rules, struct http_req *req, unsi
         return access_rules_permit_all(rules, op);
     case TARGET_PATH:
         return access_path_param(req, SPAN("queue"), &queue) &&
-               access_rules_permit(rules, op, queue, group_of(req, op));
+               access_rules_permit(rules, op, queue, access_group_of(req, op));
     case TARGET_QUERY:
     case TARGET_LIST:
         queue = http_req_query(req, SPAN("queue"));

@@ -34,7 +34,7 @@ struct audit {
 };
 
 // Steps of a request, in order.
-static void read_request(struct http_req *req, int status, struct audit_entry *e);
+static void audit_read_request(struct http_req *req, int status, struct audit_entry *e);
 static void on_tick(uv_timer_t *timer);
 static void store_some(struct audit *a);
 static void put_params(struct audit *a, struct pg_params *p);
@@ -92,7 +92,7 @@ void audit_answer(void *ctx, struct http_req *req, int status)
     struct audit_entry e = {.status = status};
     char address[AUDIT_IP_TEXT];
 
-    read_request(req, status, &e);
+    audit_read_request(req, status, &e);
     if (audit_trail_add(a->trail, &e, clock_mono_us(), (int64_t)clock_wall_us())) {
         audit_format_ip(e.ip, address);
         log_record(address, e.text[AUDIT_SUBJECT], e.text[AUDIT_OP], e.text[AUDIT_PATH],
@@ -185,7 +185,7 @@ static span verb_name(enum http_verb verb)
 }
 
 // Of denied requests only the path: what an unknown sender puts elsewhere may be anything.
-static void read_request(struct http_req *req, int status, struct audit_entry *e)
+static void audit_read_request(struct http_req *req, int status, struct audit_entry *e)
 {
     const struct http_route *route = http_req_route(req);
     bool denied = status == 401 || status == 403;

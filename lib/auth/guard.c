@@ -31,7 +31,7 @@ static enum verdict guard_decide(struct guard *g, struct http_req *req, span tok
 static void park_request(struct guard *g, struct http_req *req, span token);
 static void on_api_keys_changed(uv_async_t *async);
 static void on_changed(uv_async_t *async);
-static void on_watch(uv_timer_t *timer);
+static void on_guard_watch(uv_timer_t *timer);
 static void on_guard_closed(uv_handle_t *handle);
 
 static void keys_changed(void *ctx) { uv_async_send(&((struct guard *)ctx)->changed); }
@@ -65,7 +65,7 @@ struct guard *guard_open(uv_loop_t *loop, struct auth *a, struct guard_stats *st
 }
 
 // Nothing is protected: see auth_is_protected().
-static bool is_open(const struct guard *g)
+static bool guard_is_open(const struct guard *g)
 {
     return !auth_is_protected(g->auth) && key_list_count(g->api_keys) == 0;
 }
@@ -74,7 +74,7 @@ bool guard_check(void *ctx, struct http_req *req)
 {
     struct guard *g = ctx;
 
-    if (is_open(g) || auth_skips(g->auth, http_req_path(req)))
+    if (guard_is_open(g) || auth_skips(g->auth, http_req_path(req)))
         return true;
     span token = token_of(g, req);
     if (token.len == 0) {
@@ -97,7 +97,7 @@ bool guard_refuses(void *ctx, struct http_req *req, bool *admitted)
 {
     struct guard *g = ctx;
 
-    *admitted = is_open(g) || auth_skips(g->auth, http_req_path(req));
+    *admitted = guard_is_open(g) || auth_skips(g->auth, http_req_path(req));
     if (*admitted)
         return false;
     span token = token_of(g, req);
@@ -325,7 +325,7 @@ static void park_request(struct guard *g, struct http_req *req, span token)
     *w = (struct waiting){.req = req, .token = token, .since_ms = uv_now(g->loop)};
     TAILQ_INSERT_TAIL(&g->waiting, w, link);
     if (!uv_is_active((uv_handle_t *)&g->watch))
-        uv_timer_start(&g->watch, on_watch, WATCH_MS, WATCH_MS);
+        uv_timer_start(&g->watch, on_guard_watch, WATCH_MS, WATCH_MS);
 }
 
 // Only the requests present now: one that must wait again joins the end of the list.
@@ -349,7 +349,7 @@ static void on_changed(uv_async_t *async)
     }
 }
 
-static void on_watch(uv_timer_t *timer)
+static void on_guard_watch(uv_timer_t *timer)
 {
     struct guard *g = timer->data;
     uint64_t limit_ms = g->auth->conf.jwks_timeout_ms + GRACE_MS, now = uv_now(g->loop);

@@ -229,7 +229,7 @@ void key_table_drop(struct key_table *t, span id)
 
 // ---- the key of a file ----
 
-static int read_file(const char *path, char text[MAX_KEY_FILE], size_t *n, struct fault *f)
+static int read_key_file(const char *path, char text[MAX_KEY_FILE], size_t *n, struct fault *f)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -248,7 +248,7 @@ int key_table_read_admin(struct key_table *t, const char *path, struct fault *f)
     char text[MAX_KEY_FILE];
     size_t n = 0;
 
-    int rc = read_file(path, text, &n, f);
+    int rc = read_key_file(path, text, &n, f);
     if (rc != 0)
         return rc;
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))

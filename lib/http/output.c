@@ -29,7 +29,7 @@ struct gather {
 // Steps of an answer, in order.
 static bool send_unsent(struct http_conn *c);
 static void gather_answers(struct http_conn *c, struct gather *g);
-static bool put_answer(struct http_conn *c, struct gather *g, struct http_req *req);
+static bool output_put_answer(struct http_conn *c, struct gather *g, struct http_req *req);
 static bool send_gathered(struct http_conn *c, struct gather *g);
 static void keep_rest(struct http_conn *c, struct gather *g, size_t sent);
 static void after_output(struct http_conn *c);
@@ -141,7 +141,7 @@ static void gather_answers(struct http_conn *c, struct gather *g)
     g->scratch_len = g->total = 0;
     STAILQ_INIT(&g->sent);
     while ((req = STAILQ_FIRST(&c->queue)) && req->state == REQ_ANSWERED)
-        if (!put_answer(c, g, req))
+        if (!output_put_answer(c, g, req))
             break;
 }
 
@@ -162,7 +162,7 @@ static void put_scratch(struct http_conn *c, struct gather *g, const char *bytes
 }
 
 // False: no room left in this write.
-static bool put_answer(struct http_conn *c, struct gather *g, struct http_req *req)
+static bool output_put_answer(struct http_conn *c, struct gather *g, struct http_req *req)
 {
     struct http_server *s = c->server;
     span text = http_answer_body(req);

@@ -63,7 +63,7 @@ void tls_files_reload(struct tls_files *t)
     log_info("tls.reloaded", "cert=\"%s\"", t->conf.cert);
 }
 
-static void on_look(uv_timer_t *look)
+static void on_tls_files_due(uv_timer_t *look)
 {
     struct tls_files *t = look->data;
     struct version now[N_FILES];
@@ -91,7 +91,7 @@ int tls_files_open(struct tls_files **out, uv_loop_t *loop, const struct tls_ser
     }
     uv_timer_init(loop, &t->look);
     t->look.data = t;
-    uv_timer_start(&t->look, on_look, LOOK_MS, LOOK_MS);
+    uv_timer_start(&t->look, on_tls_files_due, LOOK_MS, LOOK_MS);
     uv_unref((uv_handle_t *)&t->look);
     *out = t;
     return 0;

@@ -200,7 +200,7 @@ struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd)
 bool tls_stream_is_ready(const struct tls_stream *t) { return SSL_is_init_finished(t->ssl); }
 
 // Names are parts of rules and log lines: others than printable ASCII are left out.
-static void put_name(struct buf *out, const ASN1_STRING *text)
+static void put_cert_name(struct buf *out, const ASN1_STRING *text)
 {
     const unsigned char *bytes = ASN1_STRING_get0_data(text);
     int n = ASN1_STRING_length(text);
@@ -224,12 +224,12 @@ void tls_stream_client_names(const struct tls_stream *t, struct buf *out)
     X509_NAME *subject = X509_get_subject_name(x);
     int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
     if (at >= 0)
-        put_name(out, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+        put_cert_name(out, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
     GENERAL_NAMES *more = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
     for (int i = 0; more && i < sk_GENERAL_NAME_num(more) && i < 32; i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(more, i);
         if (name->type == GEN_DNS || name->type == GEN_EMAIL || name->type == GEN_URI)
-            put_name(out, name->d.ia5);
+            put_cert_name(out, name->d.ia5);
     }
     GENERAL_NAMES_free(more);
     ERR_clear_error();

@@ -26,7 +26,7 @@ enum {
 
 // Life of the server, in order.
 static void embed_server_start(struct embed *e);
-static void on_timer(uv_timer_t *timer);
+static void on_embed_timer(uv_timer_t *timer);
 static void embed_server_look(struct embed *e);
 static void on_sigchld(uv_signal_t *handle, int signum);
 static void died(struct embed *e, int status);
@@ -107,7 +107,7 @@ static void pause_then_start(struct embed *e)
 
     e->state = EMBED_PAUSED;
     e->n_deaths++;
-    uv_timer_start(&e->timer, on_timer, ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS, 0);
+    uv_timer_start(&e->timer, on_embed_timer, ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS, 0);
 }
 
 static void embed_server_start(struct embed *e)
@@ -142,10 +142,10 @@ static void embed_server_start(struct embed *e)
     e->started_us = clock_mono_us();
     e->state = EMBED_STARTING;
     log_info("embed.started", "pid=%d dir=\"%s\"", (int)pid, e->pg);
-    uv_timer_start(&e->timer, on_timer, LOOK_MS, LOOK_MS);
+    uv_timer_start(&e->timer, on_embed_timer, LOOK_MS, LOOK_MS);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_embed_timer(uv_timer_t *timer)
 {
     struct embed *e = timer->data;
 
@@ -222,7 +222,7 @@ void embed_stop(struct embed *e, void (*stopped)(void *ctx), void *ctx)
         return;
     }
     kill(e->pid, SIGINT);
-    uv_timer_start(&e->timer, on_timer, QUIT_AFTER_MS, KILL_AFTER_MS);
+    uv_timer_start(&e->timer, on_embed_timer, QUIT_AFTER_MS, KILL_AFTER_MS);
 }
 
 static void insist(struct embed *e)

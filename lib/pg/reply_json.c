@@ -39,7 +39,7 @@ bool pg_reply_has_json(const struct pg_reply *r, unsigned col)
     }
 }
 
-static void put_time(struct buf *out, int64_t unix_us)
+static void put_json_time(struct buf *out, int64_t unix_us)
 {
     char text[STR_TS_MS];
 
@@ -87,7 +87,7 @@ void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, str
         buf_put(out, pg_reply_bytes(r, row, col));
         break;
     case OID_TIMESTAMPTZ:
-        put_time(out, pg_reply_unix_us(r, row, col));
+        put_json_time(out, pg_reply_unix_us(r, row, col));
         break;
     case OID_UUID:
         put_uuid(out, pg_reply_uuid(r, row, col));

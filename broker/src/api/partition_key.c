@@ -44,7 +44,7 @@ struct keyed {
 };
 
 static void partition_key_query(struct keyed *k);
-static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
+static void on_partitions_read(struct custom_op *op, int status, const struct pg_reply *reply);
 static void place(struct keyed *k);
 
 static struct queue_size *partition_key_find(struct api *api, span queue)
@@ -141,7 +141,7 @@ static void partition_key_query(struct keyed *k)
     struct api *api = http_req_app(k->req);
 
     k->op.statement = &pg_stmt_queue_partitions;
-    k->op.done = on_told;
+    k->op.done = on_partitions_read;
     pg_begin_array(&k->op.params, PG_TEXT);
     for (unsigned i = 0; i < k->n_queues; i++)
         if (k->queues[i].asked)
@@ -158,7 +158,7 @@ static bool knows_all(const struct keyed *k)
     return true;
 }
 
-static void on_told(struct custom_op *op, int status, const struct pg_reply *reply)
+static void on_partitions_read(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct keyed *k = container_of(op, struct keyed, op);
     struct api *api = http_req_app(k->req);

@@ -19,7 +19,7 @@ static void call_finished(struct broker *b);
 static void rearm_timer(struct broker *b);
 static void on_pg_state(void *ctx, bool up);
 static void broker_close_if_done(struct broker *b);
-static void on_pool_closed(void *ctx);
+static void on_broker_pool_closed(void *ctx);
 static void on_broker_handle_closed(uv_handle_t *handle);
 static void on_mailbox_closed(void *ctx);
 
@@ -178,10 +178,10 @@ void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)
     pops_drain(b);
     lanes_refuse_parked(b);
     recorder_finish(b);
-    pg_pool_close(b->pg, on_pool_closed, b);
+    pg_pool_close(b->pg, on_broker_pool_closed, b);
 }
 
-static void on_pool_closed(void *ctx)
+static void on_broker_pool_closed(void *ctx)
 {
     struct broker *b = ctx;
 

@@ -54,7 +54,7 @@ static void on_new_connection(void *ctx);
 static void on_notified(void *ctx, span payload);
 static void on_sql_wake_poll(uv_timer_t *poll);
 static void on_pool_closed(void *ctx);
-static void close_handles(struct sql_wake *w);
+static void sql_wake_close_handles(struct sql_wake *w);
 static void on_sql_wake_closed(uv_handle_t *handle);
 
 struct sql_wake *sql_wake_new(uv_loop_t *loop, struct house *house)
@@ -263,7 +263,7 @@ static void on_pool_closed(void *ctx)
 
     w->disconnected = true;
     if (w->closing)
-        close_handles(w);
+        sql_wake_close_handles(w);
 }
 
 // A pop that parks at the last moment may still call on_parked(), so the handle for that lives
@@ -275,10 +275,10 @@ void sql_wake_close(struct sql_wake *w)
     sql_wake_stop(w);
     w->closing = true;
     if (w->disconnected)
-        close_handles(w);
+        sql_wake_close_handles(w);
 }
 
-static void close_handles(struct sql_wake *w)
+static void sql_wake_close_handles(struct sql_wake *w)
 {
     uv_close((uv_handle_t *)&w->tick, on_sql_wake_closed);
     uv_close((uv_handle_t *)&w->poll, on_sql_wake_closed);

@@ -52,7 +52,7 @@ static void on_parcel(struct mailbox_item *item);
 static void on_explained(struct mailbox_item *item);
 static void on_resume(struct mailbox_item *item);
 static void on_drain(struct mailbox_item *item);
-static void on_watch(uv_timer_t *watch);
+static void on_worker_watch(uv_timer_t *watch);
 static void on_hang_up(struct mailbox_item *item);
 static void on_http_closed(void *ctx);
 static void on_audit_closed(void *ctx);
@@ -224,10 +224,10 @@ static void on_drain(struct mailbox_item *item)
 
     broker_drain(w->broker);
     http_server_drain(w->http);
-    uv_timer_start(&w->watch, on_watch, WATCH_MS, WATCH_MS);
+    uv_timer_start(&w->watch, on_worker_watch, WATCH_MS, WATCH_MS);
 }
 
-static void on_watch(uv_timer_t *watch)
+static void on_worker_watch(uv_timer_t *watch)
 {
     struct worker *w = watch->data;
 

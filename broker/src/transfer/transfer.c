@@ -65,7 +65,7 @@ static void transfer_run(void *arg);
 static int spawn_both(struct pg_transfer *t, struct fault *f);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void on_ended(uv_process_t *process, int64_t code, int signal);
-static void on_watch(uv_timer_t *watch);
+static void on_transfer_watch(uv_timer_t *watch);
 static void on_transfer_stop(uv_async_t *stop);
 static void conclude(struct pg_transfer *t, const struct fault *f);
 
@@ -173,7 +173,7 @@ void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out)
 
 // ---- the thread ----
 
-static void close_handles(struct pg_transfer *t)
+static void transfer_close_handles(struct pg_transfer *t)
 {
     uv_close((uv_handle_t *)&t->stop, NULL);
     uv_close((uv_handle_t *)&t->watch, NULL);
@@ -188,9 +188,9 @@ static void transfer_run(void *arg)
     if (spawn_both(t, &f) != 0 && t->dump.running)
         uv_process_kill(&t->dump.process, SIGKILL);
     t->read_ms = uv_now(&t->loop);
-    uv_timer_start(&t->watch, on_watch, t->stall_ms / 4 + 1, t->stall_ms / 4 + 1);
+    uv_timer_start(&t->watch, on_transfer_watch, t->stall_ms / 4 + 1, t->stall_ms / 4 + 1);
     if (!t->dump.running && !t->restore.running)
-        close_handles(t);
+        transfer_close_handles(t);
     uv_run(&t->loop, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < 2; i++)
         if (t->fds[i] >= 0)
@@ -356,7 +356,7 @@ static void on_ended(uv_process_t *process, int64_t code, int signal)
         uv_process_kill(&t->dump.process, SIGTERM);
     }
     if (!t->dump.running && !t->restore.running)
-        close_handles(t);
+        transfer_close_handles(t);
 }
 
 // Bytes that the process has read; 0: unknown.
@@ -376,7 +376,7 @@ static uint64_t bytes_read_by(int pid)
 
 // A target that takes no more data would keep pg_dump waiting, and with it a snapshot of the
 // source: vacuum could then free nothing. When pg_dump has ended, psql may take its time.
-static void on_watch(uv_timer_t *watch)
+static void on_transfer_watch(uv_timer_t *watch)
 {
     struct pg_transfer *t = watch->data;
     uint64_t now_ms = uv_now(&t->loop);

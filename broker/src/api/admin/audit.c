@@ -18,7 +18,7 @@ struct audit_call {
     struct audit *audit;
 };
 
-static void on_recorded(struct custom_op *op, int status, const struct pg_reply *reply);
+static void on_audit_recorded(struct custom_op *op, int status, const struct pg_reply *reply);
 
 bool api_store_audit(void *ctx, struct audit *a, struct pg_params *params)
 {
@@ -27,12 +27,12 @@ bool api_store_audit(void *ctx, struct audit *a, struct pg_params *params)
 
     c->audit = a;
     c->op = (struct custom_op){
-        .done = on_recorded, .statement = &pg_stmt_record_audit, .params = *params};
+        .done = on_audit_recorded, .statement = &pg_stmt_record_audit, .params = *params};
     broker_custom(api->broker, &c->op);
     return true;
 }
 
-static void on_recorded(struct custom_op *op, int status, const struct pg_reply *reply)
+static void on_audit_recorded(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct audit_call *c = container_of(op, struct audit_call, op);
     struct audit *audit = c->audit;

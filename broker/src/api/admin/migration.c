@@ -61,10 +61,10 @@ struct migration {
     struct probe probe;
 };
 
-static struct migration *read_request(struct http_req *req, const char *action);
+static struct migration *migration_read_request(struct http_req *req, const char *action);
 static void read_excluded(struct migration *m, struct body *b, span raw);
 static void on_tested(struct probe *p);
-static void on_counted(struct probe *p);
+static void on_migration_counted(struct probe *p);
 
 static struct pg_transfer *transfer_of(struct http_req *req)
 {
@@ -130,7 +130,7 @@ static const char *required(struct body *b, span raw, const char *name)
 }
 
 // NULL: answered.
-static struct migration *read_request(struct http_req *req, const char *action)
+static struct migration *migration_read_request(struct http_req *req, const char *action)
 {
     if (!is_on(req))
         return NULL;
@@ -226,7 +226,7 @@ static void start_probe(struct migration *m, void (*done)(struct probe *p))
 
 static void handle_test(struct http_req *req)
 {
-    struct migration *m = read_request(req, "test-connection");
+    struct migration *m = migration_read_request(req, "test-connection");
 
     if (!m)
         return;
@@ -263,13 +263,13 @@ static void on_tested(struct probe *p)
 
 static void handle_validate(struct http_req *req)
 {
-    struct migration *m = read_request(req, "validate");
+    struct migration *m = migration_read_request(req, "validate");
 
     if (!m)
         return;
     m->probe.source = pg_transfer_source(m->transfer);
     m->probe.timeout_ms = COUNT_MS;
-    start_probe(m, on_counted);
+    start_probe(m, on_migration_counted);
 }
 
 static int64_t count_there(const struct probe *p, const char *name)
@@ -280,7 +280,7 @@ static int64_t count_there(const struct probe *p, const char *name)
     return -1;
 }
 
-static void on_counted(struct probe *p)
+static void on_migration_counted(struct probe *p)
 {
     struct migration *m = container_of(p, struct migration, probe);
     struct buf out = {0};
@@ -317,7 +317,7 @@ static void reply_running(struct http_req *req)
 
 static void handle_start(struct http_req *req)
 {
-    struct migration *m = read_request(req, "start");
+    struct migration *m = migration_read_request(req, "start");
     struct fault f;
 
     if (!m)

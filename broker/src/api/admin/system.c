@@ -20,8 +20,8 @@ struct maintenance {
 
 static void maintenance_get(struct http_req *req);
 static void maintenance_post(struct http_req *req);
-static void on_flags(struct custom_op *op, int status, const struct pg_reply *reply);
-static void put_answer(struct maintenance *m, unsigned flags, struct buf *out);
+static void on_system_flags(struct custom_op *op, int status, const struct pg_reply *reply);
+static void system_put_answer(struct maintenance *m, unsigned flags, struct buf *out);
 
 // ---- maintenance ----
 
@@ -32,7 +32,7 @@ static struct maintenance *system_begin(struct http_req *req)
     m->req = req;
     m->of_pops = http_req_route(req) == &api_pop_maintenance_get ||
                  http_req_route(req) == &api_pop_maintenance_set;
-    m->op.done = on_flags;
+    m->op.done = on_system_flags;
     return m;
 }
 
@@ -70,7 +70,7 @@ static void maintenance_post(struct http_req *req)
     broker_custom(api->broker, &m->op);
 }
 
-static void on_flags(struct custom_op *op, int status, const struct pg_reply *reply)
+static void on_system_flags(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct maintenance *m = container_of(op, struct maintenance, op);
     struct api *api = http_req_app(m->req);
@@ -86,13 +86,13 @@ static void on_flags(struct custom_op *op, int status, const struct pg_reply *re
     unsigned flags = (unsigned)pg_reply_i32(reply, 0, 0);
     if (m->is_set)
         broker_maintenance_changed(api->broker, flags);
-    put_answer(m, flags, &out);
+    system_put_answer(m, flags, &out);
     http_reply_json(m->req, 200, &out);
 }
 
 static const char *word(bool v) { return v ? "true" : "false"; }
 
-static void put_answer(struct maintenance *m, unsigned flags, struct buf *out)
+static void system_put_answer(struct maintenance *m, unsigned flags, struct buf *out)
 {
     bool push_off = flags & MAINTENANCE_PUSH, pop_off = flags & MAINTENANCE_POP;
     const struct api *api = http_req_app(m->req);

@@ -23,7 +23,7 @@ static void read_entries(struct ack *a, struct body *b);
 static void ack_start(struct ack *a);
 static void ack_permitted(void *ctx, span queue);
 static void on_api_acked(struct ack_op *op, int status);
-static void put_result(struct buf *out, struct ack *a, unsigned i);
+static void ack_put_result(struct buf *out, struct ack *a, unsigned i);
 
 static struct ack *ack_new(struct http_req *req)
 {
@@ -161,13 +161,13 @@ static void on_api_acked(struct ack_op *op, int status)
     for (unsigned i = 0; i < op->n_entries; i++) {
         if (i > 0)
             buf_putc(&out, ',');
-        put_result(&out, a, i);
+        ack_put_result(&out, a, i);
     }
     buf_putc(&out, ']');
     http_reply_json(a->req, 200, &out);
 }
 
-static void put_name(struct buf *out, struct ack *a, span name)
+static void put_name_member(struct buf *out, struct ack *a, span name)
 {
     if (!name.ptr) {
         buf_put_lit(out, "null");
@@ -178,7 +178,7 @@ static void put_name(struct buf *out, struct ack *a, span name)
     buf_putc(out, '"');
 }
 
-static void put_error(struct buf *out, struct ack *a, unsigned i)
+static void ack_put_error(struct buf *out, struct ack *a, unsigned i)
 {
     struct arena *arena = http_req_arena(a->req);
 
@@ -226,7 +226,7 @@ static void put_retry(struct buf *out, const struct ack_entry *e)
     buf_putc(out, '"');
 }
 
-static void put_result(struct buf *out, struct ack *a, unsigned i)
+static void ack_put_result(struct buf *out, struct ack *a, unsigned i)
 {
     const struct ack_entry *e = &a->op.entries[i];
 
@@ -235,11 +235,11 @@ static void put_result(struct buf *out, struct ack *a, unsigned i)
     buf_put_lit(out, ",\"transactionId\":\"");
     buf_put(out, api_json_text(http_req_arena(a->req), e->txid, http_req_body(a->req)));
     buf_putc(out, '"');
-    put_error(out, a, i);
+    ack_put_error(out, a, i);
     buf_put_lit(out, ",\"queueName\":");
-    put_name(out, a, e->queue);
+    put_name_member(out, a, e->queue);
     buf_put_lit(out, ",\"partitionName\":");
-    put_name(out, a, e->partition);
+    put_name_member(out, a, e->partition);
     if (e->released < 0)
         buf_put_lit(out, ",\"leaseReleased\":null");
     else if (e->released > 0)

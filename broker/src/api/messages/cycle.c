@@ -270,7 +270,7 @@ static void on_decided(struct cycle_op *op, int status)
 
 // ---- the answer ----
 
-static void put_error(struct buf *out, const struct cycle *c)
+static void cycle_put_error(struct buf *out, const struct cycle *c)
 {
     buf_put_lit(out, ",\"error\":\"");
     if (c->refused) {
@@ -335,7 +335,7 @@ static void api_cycle_reply(struct cycle *c)
     buf_put_lit(&out, ",\"ack_result\":");
     put_ack_result(&out, c);
     if (!op->committed)
-        put_error(&out, c);
+        cycle_put_error(&out, c);
     buf_putc(&out, '}');
     http_reply_json(c->req, 200, &out);
 }

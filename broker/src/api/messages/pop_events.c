@@ -22,8 +22,8 @@ static unsigned put_run(struct buf *out, const struct pop_op *op,
 static struct told read_meta(span meta);
 static void put_own(struct buf *out, const struct pop_claim *claim, const uint8_t id[16],
                     int64_t created_us);
-static void put_place(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                      const struct pop_claim *claim);
+static void event_put_place(struct buf *out, const struct pop_op *op,
+                            const struct pop_result *result, const struct pop_claim *claim);
 
 void pop_render_events(struct pop_op *op, const struct pop_result *result)
 {
@@ -109,7 +109,7 @@ static unsigned put_run(struct buf *out, const struct pop_op *op,
             buf_put_uuid(out, (const uint8_t *)run->keys.ptr + (size_t)16 * pos);
             buf_putc(out, '"');
         }
-        put_place(out, op, result, claim);
+        event_put_place(out, op, result, claim);
         buf_put_lit(out, "},");
     }
     return run->n;
@@ -172,8 +172,8 @@ static void put_own(struct buf *out, const struct pop_claim *claim, const uint8_
     buf_putc(out, '"');
 }
 
-static void put_place(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                      const struct pop_claim *claim)
+static void event_put_place(struct buf *out, const struct pop_op *op,
+                            const struct pop_result *result, const struct pop_claim *claim)
 {
     put_text_field(out, "queenqueue", claim->queue);
     put_text_field(out, "queenpartition", claim->partition);

@@ -17,8 +17,8 @@ static void read_items(struct push *p, struct body *b);
 static void on_api_pushed(struct push_op *op, int status);
 static void put_buffered(struct buf *out, const struct push_item *item, span queue, span txid);
 static void write_failed(struct push *p, const struct fault *why, struct buf *out);
-static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
-                        span txid);
+static char *push_put_result(char *at, const struct push_item *item, unsigned i, span queue,
+                             span txid);
 
 struct push *push_new(struct http_req *req)
 {
@@ -154,7 +154,7 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
         }
         if (!buf_reserve(out, RESULT_BYTES + 2 * txid.len + queue.len))
             return;
-        char *at = put_result(out->ptr + out->len, item, i, queue, txid);
+        char *at = push_put_result(out->ptr + out->len, item, i, queue, txid);
         out->len = (size_t)(at - out->ptr);
     }
     out->ptr[out->len - 1] = ']'; // over the last comma
@@ -191,7 +191,7 @@ static void write_failed(struct push *p, const struct fault *why, struct buf *ou
         out->ptr[out->len - 1] = ']';
 }
 
-static char *put_time(char *at, int64_t due_us, span id)
+static char *push_put_time(char *at, int64_t due_us, span id)
 {
     char text[STR_TS_MS];
 
@@ -203,8 +203,8 @@ static char *put_time(char *at, int64_t due_us, span id)
 }
 
 // queue and txid come escaped; txid SPAN_NONE: the key is the id.
-static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
-                        span txid)
+static char *push_put_result(char *at, const struct push_item *item, unsigned i, span queue,
+                             span txid)
 {
     char key[36], id[36], lane[36];
     bool scheduled = item->status == PUSH_SCHEDULED;
@@ -245,7 +245,7 @@ static char *put_result(char *at, const struct push_item *item, unsigned i, span
     at = put_lit(at, "\",\"messageId\":\"");
     at = put_span(at, (span){id, sizeof id});
     if (scheduled)
-        at = put_time(at, item->due_us, (span){id, sizeof id});
+        at = push_put_time(at, item->due_us, (span){id, sizeof id});
     at = put_lit(at, "\",\"queueName\":\"");
     at = put_span(at, queue);
     return put_lit(at, "\"},");

@@ -4,11 +4,11 @@
 #include "json/write.h"
 
 static unsigned steps_done(const struct tx *t, bool committed);
-static void put_error(struct buf *out, const struct tx *t);
+static void transaction_put_error(struct buf *out, const struct tx *t);
 static void put_push(struct buf *out, const struct tx *t, const struct push_item *item,
                      bool ok);
-static void put_ack(struct buf *out, const struct tx *t, const struct ack_entry *entry,
-                    bool ok);
+static void transaction_put_ack(struct buf *out, const struct tx *t,
+                                const struct ack_entry *entry, bool ok);
 
 void tx_reply(struct tx *t, bool committed)
 {
@@ -21,7 +21,7 @@ void tx_reply(struct tx *t, bool committed)
     js_put_bool(&out, committed);
     if (!committed) {
         buf_put_lit(&out, ",\"error\":");
-        put_error(&out, t);
+        transaction_put_error(&out, t);
     }
     buf_put_lit(&out, ",\"results\":[");
     for (unsigned i = 0; i < n; i++) {
@@ -32,12 +32,12 @@ void tx_reply(struct tx *t, bool committed)
             put_push(&out, t, &t->op.items[t->steps[i].index], ok);
             break;
         case TX_ACK:
-            put_ack(&out, t, &t->op.entries[t->steps[i].index], ok);
+            transaction_put_ack(&out, t, &t->op.entries[t->steps[i].index], ok);
             break;
         default:
             js_put_text(&out, t->unknown_type);
             buf_put_lit(&out, ",\"success\":false,\"error\":");
-            put_error(&out, t);
+            transaction_put_error(&out, t);
             buf_putc(&out, '}');
         }
     }
@@ -59,7 +59,7 @@ static unsigned steps_done(const struct tx *t, bool committed)
     return 0;
 }
 
-static void put_error(struct buf *out, const struct tx *t)
+static void transaction_put_error(struct buf *out, const struct tx *t)
 {
     span given = t->refused ? (t->bad_status.ptr ? t->bad_status : t->unknown_type) : SPAN_NONE;
 
@@ -112,14 +112,15 @@ static void put_push(struct buf *out, const struct tx *t, const struct push_item
     }
     if (!ok) {
         buf_put_lit(out, ",\"error\":");
-        put_error(out, t);
+        transaction_put_error(out, t);
     }
     buf_put_lit(out, ",\"queueName\":");
     js_put_text(out, item->queue);
     buf_putc(out, '}');
 }
 
-static void put_ack(struct buf *out, const struct tx *t, const struct ack_entry *entry, bool ok)
+static void transaction_put_ack(struct buf *out, const struct tx *t,
+                                const struct ack_entry *entry, bool ok)
 {
     buf_put_lit(out, "\"ack\",\"success\":");
     js_put_bool(out, ok);
@@ -129,7 +130,7 @@ static void put_ack(struct buf *out, const struct tx *t, const struct ack_entry 
     if (ok)
         buf_put_lit(out, "null");
     else
-        put_error(out, t);
+        transaction_put_error(out, t);
     buf_put_lit(out, ",\"dlq\":");
     js_put_bool(out, ok && entry->dead);
     buf_putc(out, '}');

@@ -14,7 +14,7 @@
 #include "pg/reply.h"
 
 static void prometheus_handle(struct http_req *req);
-static void put_process(struct buf *out, const struct api_shared *s);
+static void prometheus_put_process(struct buf *out, const struct api_shared *s);
 static void put_database(struct buf *out, const struct api_shared *s);
 static void put_http(struct buf *out, const struct api_shared *s);
 static void put_engine(struct buf *out, const struct api_shared *s);
@@ -25,7 +25,7 @@ static void put_state(struct buf *out, const struct api_shared *s);
 static void put_buffer(struct buf *out, const struct api_shared *s);
 static void put_absent(struct buf *out, const struct api_shared *s);
 static void prometheus_query(struct api *api, struct http_req *req);
-static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
+static void on_queue_text(struct custom_op *op, int status, const struct pg_reply *reply);
 static void prometheus_answer(struct api *api, struct http_req *req);
 
 static const char *const op_names[OP_KINDS] = {
@@ -58,12 +58,12 @@ static void prometheus_query(struct api *api, struct http_req *req)
 
     a->req = req;
     a->op.statement = &pg_stmt_prometheus_text;
-    a->op.done = on_told;
+    a->op.done = on_queue_text;
     api->snapshot.asking = true;
     broker_custom(api->broker, &a->op);
 }
 
-static void on_told(struct custom_op *op, int status, const struct pg_reply *reply)
+static void on_queue_text(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct asking *a = container_of(op, struct asking, op);
     struct api *api = http_req_app(a->req);
@@ -85,7 +85,7 @@ static void prometheus_answer(struct api *api, struct http_req *req)
 {
     struct buf out = {0};
 
-    put_process(&out, api->shared);
+    prometheus_put_process(&out, api->shared);
     put_database(&out, api->shared);
     put_http(&out, api->shared);
     put_engine(&out, api->shared);
@@ -105,7 +105,7 @@ static void prometheus_answer(struct api *api, struct http_req *req)
     http_reply_text(req, 200, SPAN("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-static void put_process(struct buf *out, const struct api_shared *s)
+static void prometheus_put_process(struct buf *out, const struct api_shared *s)
 {
     struct api_process p = api_process(s);
     char labels[128];

@@ -32,7 +32,7 @@ struct diverted {
 static enum verdict buffer_decide(struct broker *b, const struct push_op *push);
 static bool is_behind(struct broker *b, const struct push_op *push, unsigned depth);
 static void on_buffered(struct mailbox_item *item);
-static void on_look(struct due *d);
+static void on_buffer_look(struct due *d);
 
 bool pushes_may_need_buffer(const struct broker *b)
 {
@@ -43,7 +43,7 @@ bool pushes_may_need_buffer(const struct broker *b)
             (atomic_load(&h->flags) & MAINTENANCE_PUSH) || !atomic_load(&h->flags_known));
 }
 
-static bool is_open(const struct push_item *it)
+static bool buffer_is_open(const struct push_item *it)
 {
     return it->status == PUSH_PENDING || it->status == PUSH_LATER;
 }
@@ -80,14 +80,14 @@ void pushes_buffer(struct broker *b)
         b->n_replay_waits += push->waits_replay;
         for (unsigned i = 0; i < push->n_items; i++) {
             lane_resolve(b, push->items[i].lane);
-            if (!push->replay && is_open(&push->items[i]))
+            if (!push->replay && buffer_is_open(&push->items[i]))
                 push->items[i].lane->blocked_pass = b->push_pass;
         }
         STAILQ_INSERT_TAIL(&keep, op, link);
     }
     STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &keep);
     if (b->n_replay_waits > 0)
-        due_set(&b->due, &b->replay_wait_due, clock_mono_us() + LOOK_US, on_look);
+        due_set(&b->due, &b->replay_wait_due, clock_mono_us() + LOOK_US, on_buffer_look);
     if (b->n_unresolved > 0)
         broker_wake(b);
 }
@@ -118,7 +118,7 @@ static bool is_behind(struct broker *b, const struct push_op *push, unsigned dep
 
     for (unsigned i = 0; i < push->n_items; i++) {
         struct lane *lane = push->items[i].lane;
-        if (!is_open(&push->items[i]) || lane == last)
+        if (!buffer_is_open(&push->items[i]) || lane == last)
             continue;
         last = lane;
         if (lane->pushing || lane->n_behind > 0 || lane->blocked_pass == b->push_pass)
@@ -135,7 +135,7 @@ static bool is_behind(struct broker *b, const struct push_op *push, unsigned dep
     return false;
 }
 
-static void on_look(struct due *d)
+static void on_buffer_look(struct due *d)
 {
     broker_wake(container_of(d, struct broker, replay_wait_due));
 }
@@ -202,7 +202,7 @@ void push_buffer(struct broker *b, struct push_op *push)
 
     for (unsigned i = 0; i < push->n_items; i++) {
         const struct push_item *it = &push->items[i];
-        if (!is_open(it))
+        if (!buffer_is_open(it))
             continue;
         struct spool_record *r = &d->records[n++];
         *r = (struct spool_record){.queue = it->queue,
@@ -240,7 +240,7 @@ static void on_buffered(struct mailbox_item *item)
 
     if (status == 0) {
         for (unsigned i = 0; i < push->n_items; i++)
-            if (is_open(&push->items[i]))
+            if (buffer_is_open(&push->items[i]))
                 push->items[i].status = PUSH_BUFFERED;
         counter_add(&b->stats.items[OP_PUSH], d->write.n);
         counter_add(&b->stats.buffered, d->write.n);

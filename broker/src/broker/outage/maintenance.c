@@ -19,7 +19,7 @@ struct notice {
 };
 
 static void on_maintenance_due(struct due *d);
-static void on_flags(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_maintenance_flags(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void apply_flags(struct broker *b, unsigned flags);
 static void deliver_flags(struct mailbox_item *item);
 static void deliver_notify(struct mailbox_item *item);
@@ -52,10 +52,10 @@ static void on_maintenance_due(struct due *d)
     }
     struct call *c = call_new(b, &pg_stmt_maintenance, NULL);
     b->flags_asked = atomic_load(&b->house->flags_version);
-    call_send(c, on_flags);
+    call_send(c, on_maintenance_flags);
 }
 
-static void on_flags(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_maintenance_flags(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;

@@ -24,14 +24,14 @@ enum {
     GIVEN_UP_MS = 5000, // likewise every other call, counted from when it left
 };
 
-static void on_look(struct due *d);
+static void on_watchdog_look(struct due *d);
 static void give_up(struct broker *b, struct push_flight *f);
 static void probe_pg(struct broker *b);
 static void on_probed(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 static void look_again(struct broker *b)
 {
-    due_set(&b->due, &b->watchdog_due, clock_mono_us() + LOOK_US, on_look);
+    due_set(&b->due, &b->watchdog_due, clock_mono_us() + LOOK_US, on_watchdog_look);
 }
 
 void pg_watchdog_start(struct broker *b)
@@ -73,7 +73,7 @@ static bool is_silent(const struct broker *b, uint64_t now, uint64_t us)
     return since != 0 && now - since >= us;
 }
 
-static void on_look(struct due *d)
+static void on_watchdog_look(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, watchdog_due);
     struct push_flight *f, *next;

@@ -88,7 +88,7 @@ struct replay {
     uint64_t n_replayed; // since it was idle
 };
 
-static void on_kick(struct mailbox_item *item);
+static void on_replay_kick(struct mailbox_item *item);
 static void replay_start(struct replay *r);
 static void read_on(struct replay *r);
 static void on_window(struct mailbox_item *item);
@@ -165,12 +165,12 @@ void replay_kick(struct house *h)
 
     if (!b || atomic_exchange(&r->kicked, true))
         return;
-    r->kick = (struct mailbox_item){.deliver = on_kick, .owner = r};
+    r->kick = (struct mailbox_item){.deliver = on_replay_kick, .owner = r};
     if (mailbox_post(&b->mailbox, &r->kick) != 0)
         atomic_store(&r->kicked, false); // closing: the next start replays
 }
 
-static void on_kick(struct mailbox_item *item)
+static void on_replay_kick(struct mailbox_item *item)
 {
     struct replay *r = item->owner;
 
@@ -181,7 +181,7 @@ static void on_kick(struct mailbox_item *item)
 
 static struct broker *me(const struct replay *r) { return r->house->brokers[0]; }
 
-static bool may_go(const struct replay *r)
+static bool replay_may_go(const struct replay *r)
 {
     const struct house *h = r->house;
 
@@ -193,7 +193,7 @@ static bool may_go(const struct replay *r)
 static void replay_start(struct replay *r)
 {
     r->state = IDLE_;
-    if (!may_go(r) || spool_pending(r->house->spool) == 0)
+    if (!replay_may_go(r) || spool_pending(r->house->spool) == 0)
         return;
     if (r->alone || n_window(r) > 0 || is_kept_full(r))
         push_batch(r);
@@ -246,7 +246,7 @@ static void on_window(struct mailbox_item *item)
     }
     r->alone = false;
     if (r->window.n == 0 && r->n_kept > 0) {
-        if (may_go(r))
+        if (replay_may_go(r))
             push_batch(r);
         else
             r->state = IDLE_;
@@ -540,7 +540,7 @@ static void drop_stored(struct replay *r)
 
 static bool may_probe(const struct replay *r)
 {
-    if (!may_go(r) || clock_mono_us() < r->probe_us || n_window(r) > 0)
+    if (!replay_may_go(r) || clock_mono_us() < r->probe_us || n_window(r) > 0)
         return false;
     for (unsigned i = 0; i < r->n_kept; i++)
         if (r->kept[i].full)
@@ -595,7 +595,7 @@ static void on_kept_due(struct due *d)
 {
     struct replay *r = container_of(d, struct replay, due);
 
-    if (is_kept_full(r) || !may_go(r))
+    if (is_kept_full(r) || !replay_may_go(r))
         replay_start(r);
     else
         read_on(r);

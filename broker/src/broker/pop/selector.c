@@ -45,7 +45,7 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
 static void selector_query(struct selector *s);
 static void on_queues(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void follow_queues(struct selector *s, span queue, unsigned rank);
-static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_selector_read(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void refreshed(struct selector *s, int status);
 static void on_refresh(struct due *d);
 
@@ -234,10 +234,10 @@ static void follow_queues(struct selector *s, span queue, unsigned rank)
                                .sub_mode = pop ? pop->sub_mode : SPAN_NONE,
                                .sub_from = pop ? pop->sub_from : SPAN_NONE});
     c->group = g;
-    call_send(c, on_discovered);
+    call_send(c, on_selector_read);
 }
 
-static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_selector_read(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct selector *s = c->what;

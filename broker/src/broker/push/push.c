@@ -28,7 +28,7 @@ enum passage { PASSAGE_GO, PASSAGE_STAY, PASSAGE_PARK };
 
 static void push_arrive(struct mailbox_item *item);
 static struct push_flight *push_load(struct broker *b);
-static bool is_open(const struct push_item *it);
+static bool push_is_open(const struct push_item *it);
 static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at);
 static void push_add(struct broker *b, struct push_flight *f, struct push_op *push);
 static void push_launch(struct broker *b, struct push_flight *f);
@@ -148,7 +148,7 @@ static struct push_flight *push_load(struct broker *b)
         }
         if (passage == PASSAGE_STAY || (op->alone && f->n_ops > 0)) {
             for (unsigned i = 0; i < push->n_items; i++)
-                if (is_open(&push->items[i]))
+                if (push_is_open(&push->items[i]))
                     push->items[i].lane->blocked_pass = b->push_pass;
             STAILQ_INSERT_TAIL(&stay, op, link);
             scanned++;
@@ -168,7 +168,7 @@ static struct push_flight *push_load(struct broker *b)
     return f;
 }
 
-static bool is_open(const struct push_item *it)
+static bool push_is_open(const struct push_item *it)
 {
     return it->status == PUSH_PENDING || it->status == PUSH_LATER;
 }
@@ -186,7 +186,7 @@ static enum passage passage_of(struct broker *b, struct push_op *push, struct la
 
     for (unsigned i = 0; i < push->n_items && !passed; i++) {
         struct lane *lane = push->items[i].lane;
-        if (!is_open(&push->items[i]))
+        if (!push_is_open(&push->items[i]))
             continue;
         several = several || (first && lane != first);
         first = first ? first : lane;
@@ -224,7 +224,7 @@ static void push_add(struct broker *b, struct push_flight *f, struct push_op *pu
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
         if (it->lane->locked) { // this part of the request waits
-            it->behind = is_open(it);
+            it->behind = push_is_open(it);
             it->lane->n_behind += it->behind;
             push->has_behind = push->has_behind || it->behind;
             continue;

@@ -1,7 +1,7 @@
 // Results of pushes: reads the rows about the segments and finishes the requests.
 //
-//      push_result ──► read_reply ──► push_result_apply ──► push_finish, the queue again, the
-//      file buffer
+//      push_result ──► push_read_reply ──► push_result_apply ──► push_finish, the queue again,
+//      the file buffer
 //
 // The way there is push.c.
 #include "broker/push/push_int.h"
@@ -30,7 +30,8 @@ static void push_no_key(struct seg *s)
     }
 }
 
-static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
+static int push_read_reply(struct broker *b, struct push_flight *f,
+                           const struct pg_reply *reply);
 static void push_result_apply(struct broker *b, struct push_flight *f, int status,
                               const struct fault *why);
 
@@ -40,7 +41,7 @@ void push_result(struct broker *b, struct push_flight *f, int status,
     struct fault why;
 
     if (status == 0) {
-        status = read_reply(b, f, reply);
+        status = push_read_reply(b, f, reply);
         fault_set(&why, status != 0 ? status : QE_INTERNAL, "%s",
                   err_text(status != 0 ? status : QE_INTERNAL));
     } else {
@@ -98,7 +99,8 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
     }
 }
 
-static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply)
+static int push_read_reply(struct broker *b, struct push_flight *f,
+                           const struct pg_reply *reply)
 {
     unsigned n_rows = pg_reply_rows(reply), seg = 0;
     bool *refused = mem_new_array(bool, f->segs.n);
@@ -143,7 +145,7 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
 }
 
 // Items that were the same as an earlier one share its fate.
-static void resolve_repeated(struct push_op *push)
+static void push_resolve_repeated(struct push_op *push)
 {
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
@@ -164,7 +166,7 @@ void push_finish(struct broker *b, struct push_op *push, int status)
 }
 
 // One that was stored in part has made progress: a request may wait for many locks in turn.
-static bool goes_again(struct push_op *push, int status, bool progress)
+static bool push_goes_again(struct push_op *push, int status, bool progress)
 {
     if (push->op.why.code != 0 || (!progress && push->op.tries++ >= MAX_TRIES))
         return false;
@@ -201,7 +203,7 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
     // Before any of them is finished: the item that another repeats may go with its request.
     struct op *op;
     STAILQ_FOREACH (op, &f->ops, link)
-        resolve_repeated(container_of(op, struct push_op, op));
+        push_resolve_repeated(container_of(op, struct push_op, op));
 
     while ((op = STAILQ_FIRST(&f->ops))) {
         struct push_op *push = container_of(op, struct push_op, op);
@@ -219,7 +221,7 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
                 schedule_add(b, push);
             else
                 push_finish(b, push, 0);
-        } else if (scatter || goes_again(push, status, push->n_pending < before)) {
+        } else if (scatter || push_goes_again(push, status, push->n_pending < before)) {
             counter_add(&b->stats.retried, 1);
             STAILQ_INSERT_TAIL(&again, op, link);
             b->ops[OP_PUSH].n_requests++;

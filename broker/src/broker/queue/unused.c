@@ -21,14 +21,14 @@ enum {
     QUEUES_AT_ONCE = 1000,
 };
 
-static void on_look(struct due *d);
+static void on_unused_look(struct due *d);
 
 void unused_start(struct broker *b)
 {
     b->limits.lanes = 200000;
     b->limits.groups = 20000;
     b->limits.consumers = 1000000;
-    due_set(&b->due, &b->unused_due, clock_mono_us() + LOOK_US, on_look);
+    due_set(&b->due, &b->unused_due, clock_mono_us() + LOOK_US, on_unused_look);
 }
 
 static void touch(struct broker *b, struct group *g, uint64_t now)
@@ -119,7 +119,7 @@ static void forget_queues(struct broker *b)
 }
 // NOLINTEND(clang-analyzer-*)
 
-static void on_look(struct due *d)
+static void on_unused_look(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, unused_due);
     uint64_t now = clock_mono_us();
@@ -128,5 +128,6 @@ static void on_look(struct due *d)
     unused_forget(b);
     forget_queues(b);
     const struct group *g = TAILQ_FIRST(&b->recent_groups);
-    due_set(&b->due, d, now + (g && now - g->used_us >= idle_us ? AGAIN_US : LOOK_US), on_look);
+    due_set(&b->due, d, now + (g && now - g->used_us >= idle_us ? AGAIN_US : LOOK_US),
+            on_unused_look);
 }

@@ -43,7 +43,7 @@ void schedule_add(struct broker *b, struct push_op *push)
 // ---- there ----
 
 // See lane_is_missing().
-static bool is_resolved(const struct push_op *push, int status)
+static bool schedule_is_resolved(const struct push_op *push, int status)
 {
     for (unsigned i = 0; i < push->n_items; i++)
         if (push->items[i].status == PUSH_LATER && lane_is_missing(push->items[i].lane, status))
@@ -51,7 +51,7 @@ static bool is_resolved(const struct push_op *push, int status)
     return true;
 }
 
-static bool may_go(struct broker *b, struct push_op *push)
+static bool schedule_may_go(struct broker *b, struct push_op *push)
 {
     for (unsigned i = 0; i < push->n_items; i++)
         if (push->items[i].status == PUSH_LATER && !lane_is_known(b, push->items[i].lane))
@@ -101,7 +101,7 @@ void schedules_flush(struct broker *b)
         struct lane *locked = find_locked(push);
         if (locked)
             lane_park(b, locked, op, &b->schedule_queue);
-        else if (may_go(b, push))
+        else if (schedule_may_go(b, push))
             schedule_add_item(f, push);
         else
             STAILQ_INSERT_TAIL(&stay, op, link);
@@ -282,7 +282,7 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
     broker_wake(b);
 }
 
-static bool goes_again(struct push_op *push, int status, bool scatter)
+static bool schedule_goes_again(struct push_op *push, int status, bool scatter)
 {
     if (push->op.why.code != 0)
         return false;
@@ -324,7 +324,7 @@ static void schedule_finish_items(struct broker *b, struct flight *f, int status
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_later == 0)
             push_finish(b, push, 0);
-        else if (goes_again(push, status, scatter))
+        else if (schedule_goes_again(push, status, scatter))
             STAILQ_INSERT_TAIL(&again, op, link);
         else
             schedule_fail(b, push, status, why);
@@ -343,7 +343,7 @@ void schedules_fail_unresolved(struct broker *b, const struct fault *why)
     while ((op = STAILQ_FIRST(&b->schedule_queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (is_resolved(push, why->code))
+        if (schedule_is_resolved(push, why->code))
             STAILQ_INSERT_TAIL(&keep, op, link);
         else
             schedule_fail(b, push, why->code, why);

@@ -42,7 +42,7 @@ struct timer {
     uint64_t looked_us; // at everything
 };
 
-static void on_kick(struct mailbox_item *item);
+static void on_timer_kick(struct mailbox_item *item);
 static void wake_at(struct timer *f, uint64_t at_us, bool expected);
 static void on_timer_due(struct due *d);
 static void timer_query(struct timer *f);
@@ -102,7 +102,7 @@ void timer_expect(struct house *h, int64_t wait_us)
     if (!h->brokers[0] || h->brokers[0]->conf.timer_probe_ms == 0 ||
         atomic_exchange(&f->kicked, true))
         return;
-    f->kick = (struct mailbox_item){.deliver = on_kick, .owner = f};
+    f->kick = (struct mailbox_item){.deliver = on_timer_kick, .owner = f};
     if (mailbox_post(&h->brokers[0]->mailbox, &f->kick) != 0)
         atomic_store(&f->kicked, false); // closing: others fire it, or the next start
 }
@@ -121,7 +121,7 @@ void broker_times_changed(struct broker *b) { timer_expect(b->house, 0); }
 
 static struct broker *timer_broker(const struct timer *f) { return f->house->brokers[0]; }
 
-static void on_kick(struct mailbox_item *item)
+static void on_timer_kick(struct mailbox_item *item)
 {
     struct timer *f = item->owner;
 

@@ -216,7 +216,7 @@ static void put_sealed(struct buf *body, const struct seg *s, const struct push_
     sealer_seal(sealer, body, it->payload);
 }
 
-static void put_body(struct pg_params *p, const struct seg *s)
+static void segs_put_body(struct pg_params *p, const struct seg *s)
 {
     size_t mark;
     struct buf *body = pg_open_element(p, &mark);
@@ -271,7 +271,7 @@ void segs_fill(const struct segs *f, struct pg_params *p)
     FOR_SEGS(PG_INT8, put_ms(p, &s->range, s->range.min_ms));
     FOR_SEGS(PG_INT8, put_ms(p, &s->range, s->range.max_ms));
     FOR_SEGS(PG_BYTEA, put_keys(p, s));
-    FOR_SEGS(PG_BYTEA, put_body(p, s));
+    FOR_SEGS(PG_BYTEA, segs_put_body(p, s));
     // Those with a key that cannot be found by time.
     FOR_MESSAGES(!id_is_uuid7(it->key), PG_INT4, pg_put_i32(p, (int32_t)si + 1));
     FOR_MESSAGES(!id_is_uuid7(it->key), PG_INT4, pg_put_i32(p, (int32_t)pos));

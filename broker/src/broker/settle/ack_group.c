@@ -26,8 +26,8 @@ static bool is_of(const struct ack_group *g, const struct ack_entry *e, span nam
 }
 
 // The group of this entry, or NULL; *slot is its place in the table.
-static struct ack_group *group_of(const struct group_index *index, struct ack_group *groups,
-                                  const struct ack_entry *e, span name, uint32_t **slot)
+static struct ack_group *ack_group_of(const struct group_index *index, struct ack_group *groups,
+                                      const struct ack_entry *e, span name, uint32_t **slot)
 {
     uint64_t hash = XXH3_64bits_withSeed(e->partition_id, 16, map_seed) ^
                     XXH3_64bits_withSeed(name.ptr, name.len, map_seed);
@@ -95,7 +95,7 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
         (void)key_of_text(e->txid, e->key);
         uint32_t *slot = NULL;
         if (!g || !is_of(g, e, name))
-            g = index.at ? group_of(&index, groups, e, name, &slot) : NULL;
+            g = index.at ? ack_group_of(&index, groups, e, name, &slot) : NULL;
         if (!g) {
             g = &groups[(*n_groups)++];
             g->name = name;

@@ -1,6 +1,6 @@
 // Cycles of streams: state, sink pushes and source acknowledgement, each cycle one call.
 //
-//      cycle_arrive ──► cycle_queue ──► cycle_launch ──► on_done ──► finish
+//      cycle_arrive ──► cycle_queue ──► cycle_launch ──► on_cycle_done ──► finish
 //                     ▲                         │
 //                     └── duplicates taken out, ┘
 //                         a lane renewed
@@ -32,9 +32,10 @@ struct cycle_flight {
 static void cycle_arrive(struct mailbox_item *item);
 static void cycle_launch(struct broker *b, struct cycle_op *cycle);
 static void put_receipt(struct pg_params *p, const struct cycle_flight *f);
-static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_cycle_done(struct pg_call *pg, int status, const struct pg_reply *reply);
 static const char *cycle_find_fault(const struct cycle_flight *f, const struct pg_reply *reply);
-static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply);
+static bool cycle_read_reply(struct broker *b, struct cycle_flight *f,
+                             const struct pg_reply *reply);
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row);
 
 static void cycle_complete(struct op *op)
@@ -79,7 +80,7 @@ static void cycle_arrive(struct mailbox_item *item)
 }
 
 // See lane_is_missing().
-static bool is_resolved(const struct cycle_op *cycle, int status)
+static bool cycle_is_resolved(const struct cycle_op *cycle, int status)
 {
     for (unsigned i = 0; i < cycle->n_items; i++)
         if (lane_is_missing(cycle->items[i].lane, status))
@@ -119,7 +120,7 @@ void cycles_fail_unresolved(struct broker *b, const struct fault *why)
     while ((op = STAILQ_FIRST(&b->ops[OP_CYCLE].queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->ops[OP_CYCLE].queue, link);
-        if (is_resolved(cycle, why->code)) {
+        if (cycle_is_resolved(cycle, why->code)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
@@ -160,7 +161,7 @@ static void put_states(struct pg_params *p, const struct cycle_op *cycle)
     pg_end_array(p);
 }
 
-static void put_ack(struct pg_params *p, const struct cycle_ack *ack)
+static void cycle_put_ack(struct pg_params *p, const struct cycle_ack *ack)
 {
     if (ack)
         pg_param_uuid(p, ack->key);
@@ -203,11 +204,11 @@ static void cycle_launch(struct broker *b, struct cycle_op *cycle)
     }
     put_states(&c->params, cycle);
     segs_fill(&f->segs, &c->params);
-    put_ack(&c->params, cycle->ack);
+    cycle_put_ack(&c->params, cycle->ack);
     gate_left(&b->ops[OP_CYCLE].gate);
     histogram_add(&b->stats.batch_requests[OP_CYCLE], 1);
     histogram_add(&b->stats.batch_items[OP_CYCLE], cycle->n_items + cycle->n_states);
-    call_send(c, on_done);
+    call_send(c, on_cycle_done);
 }
 
 // ---- receipts ----
@@ -290,7 +291,7 @@ static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, u
 
 // ---- and back ----
 
-static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_cycle_done(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
@@ -305,7 +306,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     if (fault)
         status = call_unexpected(c, fault);
     if (status == 0)
-        again = read_reply(b, f, reply);
+        again = cycle_read_reply(b, f, reply);
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = true;
     if (again && cycle->op.tries++ >= MAX_TRIES) {
@@ -344,8 +345,8 @@ static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply,
 }
 
 // true: a lane was gone and must be resolved again, or turned out to be sealed.
-static bool read_failure(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply,
-                         unsigned row)
+static bool cycle_read_failure(struct broker *b, struct cycle_flight *f,
+                               const struct pg_reply *reply, unsigned row)
 {
     unsigned seg = (unsigned)pg_reply_i32(reply, row, STREAM_CYCLE_COL_SEG) - 1;
 
@@ -374,7 +375,7 @@ static void read_ack(struct broker *b, struct cycle_op *cycle, const struct pg_r
 }
 
 // A repeated item gets the result of the first.
-static void resolve_repeated(struct cycle_op *cycle)
+static void cycle_resolve_repeated(struct cycle_op *cycle)
 {
     for (unsigned i = 0; i < cycle->n_items; i++) {
         struct push_item *it = &cycle->items[i];
@@ -407,7 +408,8 @@ static const char *cycle_find_fault(const struct cycle_flight *f, const struct p
 }
 
 // true: it goes again.
-static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply)
+static bool cycle_read_reply(struct broker *b, struct cycle_flight *f,
+                             const struct pg_reply *reply)
 {
     struct cycle_op *cycle = f->cycle;
     unsigned seg = 0;
@@ -418,7 +420,7 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
         if (kind == CYCLE_DUPLICATE)
             read_duplicate(f, reply, row);
         else if (kind == CYCLE_FAILED)
-            again = read_failure(b, f, reply, row) || again;
+            again = cycle_read_failure(b, f, reply, row) || again;
         again = again || kind == CYCLE_DUPLICATE;
         failed = failed || kind == CYCLE_FAILED || kind == CYCLE_DUPLICATE;
         if (kind == CYCLE_REPEATED) {
@@ -451,7 +453,7 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
             break;
         }
     }
-    resolve_repeated(cycle);
+    cycle_resolve_repeated(cycle);
     cycle->committed = !failed;
     if (failed)
         return false;

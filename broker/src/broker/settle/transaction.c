@@ -27,11 +27,13 @@ struct tx_flight {
 
 static void tx_arrive(struct mailbox_item *item);
 static void tx_launch(struct broker *b, struct tx_op *tx);
-static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_transaction_done(struct pg_call *pg, int status, const struct pg_reply *reply);
 static const char *tx_find_fault(const struct tx_flight *f, const struct pg_reply *reply);
 static void notify_tx_lanes(struct broker *b, struct tx_flight *f);
-static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
-static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
+static bool transaction_read_reply(struct broker *b, struct tx_flight *f,
+                                   const struct pg_reply *reply);
+static void transaction_read_failure(struct tx_flight *f, const struct pg_reply *reply,
+                                     unsigned row);
 
 static void tx_complete(struct op *op)
 {
@@ -71,7 +73,7 @@ static void tx_arrive(struct mailbox_item *item)
 }
 
 // See lane_is_missing().
-static bool is_resolved(const struct tx_op *tx, int status)
+static bool transaction_is_resolved(const struct tx_op *tx, int status)
 {
     for (unsigned i = 0; i < tx->n_items; i++)
         if (lane_is_missing(tx->items[i].lane, status))
@@ -111,7 +113,7 @@ void transactions_fail_unresolved(struct broker *b, const struct fault *why)
     while ((op = STAILQ_FIRST(&b->ops[OP_TRANSACTION].queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->ops[OP_TRANSACTION].queue, link);
-        if (is_resolved(tx, why->code)) {
+        if (transaction_is_resolved(tx, why->code)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
@@ -186,12 +188,12 @@ static void tx_launch(struct broker *b, struct tx_op *tx)
     gate_left(&b->ops[OP_TRANSACTION].gate);
     histogram_add(&b->stats.batch_requests[OP_TRANSACTION], 1);
     histogram_add(&b->stats.batch_items[OP_TRANSACTION], tx->n_items + tx->n_entries);
-    call_send(c, on_done);
+    call_send(c, on_transaction_done);
 }
 
 // ---- and back ----
 
-static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_transaction_done(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
@@ -206,7 +208,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     if (fault)
         status = call_unexpected(c, fault);
     if (status == 0)
-        again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
+        again = transaction_read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_GONE || fault)
@@ -252,7 +254,8 @@ static struct push_item *later_of(const struct tx_flight *f, const struct pg_rep
     return f->later[(unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1];
 }
 
-static bool is_sound(const struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+static bool transaction_is_sound(const struct tx_flight *f, const struct pg_reply *reply,
+                                 unsigned row)
 {
     unsigned seg = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1;
     unsigned group = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_ACK) - 1;
@@ -283,7 +286,7 @@ static const char *tx_find_fault(const struct tx_flight *f, const struct pg_repl
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         int16_t kind = pg_reply_i16(reply, row, TRANSACT_COL_KIND);
-        if (!is_sound(f, reply, row))
+        if (!transaction_is_sound(f, reply, row))
             return "a row about something that was not sent";
         if (kind == TX_PUSHED &&
             (n_pushed == f->segs.n ||
@@ -318,12 +321,13 @@ static bool read_not_scheduled(struct broker *b, struct tx_flight *f,
         queue_sealed(it->lane->queue);
         return true;
     default:
-        read_failure(f, reply, row);
+        transaction_read_failure(f, reply, row);
         return false;
     }
 }
 
-static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+static void transaction_read_failure(struct tx_flight *f, const struct pg_reply *reply,
+                                     unsigned row)
 {
     struct tx_op *tx = f->tx;
     int item = -1, entry = -1;
@@ -360,7 +364,8 @@ static void notify_tx_lanes(struct broker *b, struct tx_flight *f)
 }
 
 // true: the same again will do, after a lane was found gone or sealed.
-static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply)
+static bool transaction_read_reply(struct broker *b, struct tx_flight *f,
+                                   const struct pg_reply *reply)
 {
     struct tx_op *tx = f->tx;
     unsigned seg = 0;
@@ -399,7 +404,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
                     queue_sealed(f->segs.at[i].lane->queue);
                 again = true;
             } else {
-                read_failure(f, reply, row);
+                transaction_read_failure(f, reply, row);
             }
         }
         }

@@ -1,10 +1,10 @@
 // Record: what was counted is written to the tables of metrics, one call per broker and minute.
 //
 //      on_sample ──► gauges ─┐
-//      tallies of queues ────┴─► on_record_due ──► build ──► dispatch ──► on_recorded ──►
-//      (trim)
+//      tallies of queues ────┴─► on_record_due ──► build ──► dispatch
 //                                             ▲         │
 //                                             └─ later ─┘
+//      dispatch ──► on_metrics_recorded ──► (trim)
 //
 // A batch keeps its id when it has to be sent again, and the database takes each id once; what
 // is counted meanwhile waits for the next batch.  Parked consumers are written when their
@@ -105,7 +105,7 @@ static void sample_process(struct recorder *r, uint64_t now);
 static void on_record_due(struct due *d);
 static struct call *build(struct recorder *r, bool all);
 static void dispatch(struct recorder *r);
-static void on_recorded(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void trim(struct recorder *r);
 static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *reply);
 
@@ -369,7 +369,7 @@ static void put_worker(struct recorder *r, struct pg_params *p, const struct tal
     r->loop_lag_ms = r->free_slots = r->job_queue = (struct gauge){0};
 }
 
-static void put_process(struct recorder *r, struct pg_params *p)
+static void record_put_process(struct recorder *r, struct pg_params *p)
 {
     const struct record_conf *conf = &r->broker->conf.record;
 
@@ -405,7 +405,7 @@ static struct call *build(struct recorder *r, bool all)
     pg_param_i32(p, (int32_t)getpid());
     pg_param_i32(p, (int32_t)((now - r->begun_us) / 1000 + 1));
     put_worker(r, p, &c.sum);
-    put_process(r, p);
+    record_put_process(r, p);
     put_queues(p, &c);
     r->begun_us = now;
     for (unsigned i = 0; i < c.n_queues; i++)
@@ -421,10 +421,10 @@ static void dispatch(struct recorder *r)
 {
     r->flying = true;
     r->sent_us = clock_mono_us();
-    call_send(r->batch, on_recorded);
+    call_send(r->batch, on_metrics_recorded);
 }
 
-static void on_recorded(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;

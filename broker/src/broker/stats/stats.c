@@ -8,7 +8,7 @@
 #include "db/sql.gen.h"
 
 static void on_stats_due(struct due *d);
-static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_stats_counted(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 static void stats_again(struct broker *b, uint64_t ms)
 {
@@ -50,10 +50,10 @@ static void on_stats_due(struct due *d)
     pg_param_i32(&c->params, (int32_t)b->conf.stats_ms);
     pg_param_i32(&c->params, (int32_t)b->conf.stats_reconcile_ms);
     pg_param_i32(&c->params, (int32_t)b->conf.stats_history_days);
-    call_send(c, on_counted);
+    call_send(c, on_stats_counted);
 }
 
-static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_stats_counted(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;

@@ -113,7 +113,7 @@ static const struct lane_cols lane_cols = {CHANGES_COL_LANE, CHANGES_COL_LANE_ID
                                            CHANGES_COL_ONLY_GROUP};
 
 // The row of the look itself, news of groups, or a partition with a change.
-static bool is_sound(const struct pg_reply *reply, unsigned row)
+static bool changes_are_sound(const struct pg_reply *reply, unsigned row)
 {
     if (pg_reply_is_null(reply, row, CHANGES_COL_LANE))
         return !pg_reply_is_null(reply, row, CHANGES_COL_SNAPSHOT);
@@ -133,7 +133,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     b->feed_flying = false;
     TAILQ_CONCAT(&pops, &b->feed_flying_pops, seat);
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
-        if (!is_sound(reply, row))
+        if (!changes_are_sound(reply, row))
             status = call_unexpected(c, "a change without a partition, or no snapshot");
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         if (pg_reply_is_null(reply, row, CHANGES_COL_LANE)) {
