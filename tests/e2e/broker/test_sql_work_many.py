@@ -186,3 +186,23 @@ def test_requests_of_one_consumer_are_settled_together(core):
     assert all(r.why == requests[r.grp - 1][3] for r in rows)
     assert all((r.lane, r.consumer) == ((other, other_consumer) if requests[r.grp - 1][0] == other_id else (lane, consumer)) for r in rows)
     assert core.state(consumer).cursor_seq == 40 and core.state(other_consumer).cursor_seq == 2
+
+
+@pytest.mark.parametrize("each", [1, 4])
+def test_leases_of_many_partitions_are_released_with_few_lookups(core, each):
+    """After an outage a broker gives back all leases of its lost claims in one call."""
+    queue, n = "gone-%d" % each, 150
+    core.configure(queue, ordering="none", maxInFlight=100000)
+    lanes = [lane for lane, _ in core.lanes(*[(queue, "p%d" % i) for i in range(n)])]
+    core.push([(lane, [v7() for _ in range(each)]) for lane in lanes])
+    consumers = core.consumers("g", *lanes)
+    leases = []
+    for consumer in consumers:
+        leases += [lease for lease, got, _, _, _, _ in claim_work(core, consumer, [1] * each) if got]
+    assert len(leases) == n * each
+    rows, holds, _ = lookups(core, lambda: core.rows("select * from queen.release_leases(%s::uuid[])", leases))
+    assert sorted(r.consumer for r in rows) == sorted(consumers)
+    assert holds < 40 * n * each
+    assert [core.state(c).leased for c in consumers] == [0] * n
+    (_, got, _, _, _, _), = claim_work(core, consumers[-1], [each])
+    assert got == list(range(1, each + 1))
