@@ -71,7 +71,7 @@ declare
     v_noted  bigint[] := '{}'; -- completed messages that had failed before
     v_settled int := 0;
     v_free   int := 0;         -- messages that were in flight, and are not any more
-    v_ended  uuid[];           -- leases that have ended
+    v_ended  uuid[];           -- leases without open messages
     v_batches int;             -- likewise, by this call
 begin
     select r.active into v_slot from queen.rotation r;
@@ -293,6 +293,9 @@ begin
         insert into queen.holds (consumer, first_seq, hold, ver, count, deliveries, retries, slot, until)
         select st.consumer, b.seq, st.ver + 1, 1, 1, (h_rows[b.hold]).deliveries - 1, b.failed, v_slot, b.until
           from unnest(b_seq, b_hold, b_failed, b_until) b(seq, hold, failed, until);
+    end if;
+    -- Also for entries that change nothing: a lease of theirs may still be open.
+    if h_rows <> '{}' then
         select coalesce(array_agg(e.lease), '{}'), count(*) filter (where e.dirty) into v_ended, v_batches
           from (select (h_rows[j]).lease as lease, bool_or(h_dirty[j]) as dirty from generate_subscripts(h_rows, 1) j
                  where (h_rows[j]).lease is not null
@@ -303,6 +306,8 @@ begin
             or not exists (select from queen.leased_holds(array[e.lease]) k
                             where k.consumer = st.consumer and k.hold >= st.holds_from
                               and k.first_seq >= st.walk_seq and k.until is not null);
+    end if;
+    if true = any (h_dirty) then
         if v_noted <> '{}' then
             perform queen.note_completed(p_lane, p_origin, p_group, array(select s from unnest(v_noted) s order by s),
                                          (h_rows[1]).at, v_now, p_worker[1]);
@@ -336,7 +341,7 @@ begin
         dead := why = 0 and coalesce(v_fate[v_at] = 'd', false);
         attempt := case when why = 0 and p_status[i] > 0 then v_attempt[v_at] end;
         due_at := case when why = 0 and p_status[i] > 0 then v_due[v_at] end;
-        released := why = 0 and coalesce((h_rows[v_hold[v_at]]).lease = any (v_ended), true);
+        released := why = 0 and coalesce((h_rows[v_hold[v_at]]).lease = any (v_ended), st.batch_size = 0);
         returned := why = 0 and v_acts[v_at] = 'a' and (p_status[v_at] = 3 or v_fate[v_at] = 'i' or st.leased is not null);
         return next;
     end loop;

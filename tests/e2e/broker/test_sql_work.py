@@ -200,7 +200,7 @@ def core(pg, database):
 
 
 def make_queue(core, queue, n=0, **options):
-    core.configure(queue, ordering="none", **options)
+    core.configure(queue, **{"ordering": "none", **options})
     (lane, lane_id), = core.lanes((queue, "p"))
     ids = [v7() for _ in range(n)]
     if n:
@@ -620,3 +620,21 @@ def test_a_slow_consumer_at_the_front_does_not_make_others_slower(pg, database, 
     conn.close()
     assert read < 2000, read
     assert core.state(consumer).cursor_seq == 0
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with lease", "without"])
+@pytest.mark.parametrize("options", [{"ordering": "none"}, {"ordering": "partition", "settlement": "message"}], ids=["none", "message"])
+def test_a_repeated_acknowledgement_does_not_report_that_its_lease_has_ended(core, options, named):
+    lane, lane_id, consumer, ids = make_queue(core, "repeated-%s-%d" % (options["ordering"], named), 2, **options)
+    (lease, got, _, _, _, _), = claim_work(core, consumer, [2])
+    assert got == [1, 2]
+
+    def settle(seq, status=COMPLETED):
+        (row,) = core.settle(lane_id, "g", [ids[seq - 1]], [status], [lease if named else None])
+        return row.why, row.released, bool(row.more)
+
+    assert settle(1) == (0, False, False)
+    assert settle(1) == (0, False, False), "message 2 is still leased"
+    assert settle(2)[:2] == (0, True)
+    assert settle(2)[:2] == (0, True)
+    assert settle(1)[:2] == (0, True)
