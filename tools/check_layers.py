@@ -9,7 +9,7 @@ LEVEL = {
     "lib": {
         "base": 0,
         "json": 1, "conf": 1, "net": 1, "crypt": 1,
-        "http": 2, "pg": 2,
+        "http": 2, "pg": 2, "trace": 2,
         "auth": 3, "web": 3,
         "settings": 4,
     },

@@ -5,11 +5,11 @@
 
 #include "auth/auth_int.h"
 #include "auth/client_cert.h"
-#include "auth/fetch.h"
 #include "auth/revoked.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/fetch.h"
 
 enum { GAP_MS = 5000, FAILED_GAP_MS = 1000, GOOD_SECRET_BYTES = 32 };
 

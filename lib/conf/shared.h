@@ -1,5 +1,5 @@
 // shared.h: settings that several programs have. Their rows are in jwt_keys.h, access_keys.h,
-// site_keys.h and tls_keys.h.
+// site_keys.h, tls_keys.h and trace_keys.h.
 #ifndef QUEEN_CONF_SHARED_H
 #define QUEEN_CONF_SHARED_H
 
@@ -76,6 +76,14 @@ struct conf_tls {
     bool client_required;
     bool self_signed;
     int port; // 0: the normal port
+};
+
+// Traces for OpenTelemetry.
+struct conf_trace {
+    const char *endpoint; // "": none
+    const char *headers;
+    const char *service;
+    double ratio;
 };
 
 #endif

@@ -131,18 +131,19 @@ struct http_req {
     int status;
     int refused; // answer with this code instead of calling the handler
     uint8_t state;
-    bool other_verb;        // no route, but the path has one for another method
-    bool handled;           // it was admitted: the answer is that of its handler
-    bool admitted;          // the guard has accepted the request at its head
-    bool is_json;           // the answer
-    bool packable;          // the answer is text and may be compressed
-    struct http_job *job;   // its body waits for decompression, or is being decompressed
-    bool blocked;           // behind a request whose body is being decompressed
-    unsigned retry_after_s; // 0: 1
-    uint64_t db_us;         // for Server-Timing; 0: unknown
-    span id;                // set on first use
-    bool late;              // on the server's list `late`, which also frees it
-    bool close;             // close the connection after this answer
+    bool other_verb;          // no route, but the path has one for another method
+    bool handled;             // it was admitted: the answer is that of its handler
+    bool admitted;            // the guard has accepted the request at its head
+    bool is_json;             // the answer
+    bool packable;            // the answer is text and may be compressed
+    struct http_job *job;     // its body waits for decompression, or is being decompressed
+    bool blocked;             // behind a request whose body is being decompressed
+    unsigned retry_after_s;   // 0: 1
+    uint64_t db_us;           // for Server-Timing; 0: unknown
+    span id;                  // set on first use
+    struct trace_span *trace; // owned by http_server_conf.begin and traced; NULL: none
+    bool late;                // on the server's list `late`, which also frees it
+    bool close;               // close the connection after this answer
 };
 
 struct http_server {

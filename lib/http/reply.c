@@ -391,6 +391,10 @@ void http_reply_settle(struct http_req *req, int status)
     if (s->conf.audit &&
         (status == 401 || status == 403 || (req->handled && http_route_is_audited(req->route))))
         s->conf.audit(s->conf.audit_ctx, req, status);
+    if (req->trace) {
+        s->conf.traced(s->conf.app, req, status);
+        req->trace = NULL;
+    }
     s->n_pending--;
     if (status == 204 || status == 304) {
         buf_free(&req->answer);

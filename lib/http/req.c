@@ -31,6 +31,12 @@ bool http_req_has(const struct http_req *req, enum http_rare header)
     return (req->msg.rare & header) != 0;
 }
 bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
+struct trace_span *http_req_trace(const struct http_req *req) { return req->trace; }
+void http_req_set_trace(struct http_req *req, struct trace_span *trace)
+{
+    assert(req->state == REQ_PENDING);
+    req->trace = trace;
+}
 
 span http_req_query_text(const struct http_req *req) { return req->query; }
 const uint8_t *http_req_ip(const struct http_req *req) { return req->ip; }
@@ -139,6 +145,8 @@ void http_req_admit(struct http_req *req)
 
     assert(req->state == REQ_PENDING && req->route);
     req->handled = true;
+    if (req->server->conf.begin)
+        req->server->conf.begin(req->server->conf.app, req);
     if (req->msg.drop_body && req->route->verb != HTTP_GET)
         http_reply_err(req,
                        QE_BUSY); // refused at its head, accepted now: the keys have changed

@@ -88,6 +88,11 @@ span http_req_id(struct http_req *req);
 // Adds time spent in the database, for Server-Timing.
 void http_req_note_db(struct http_req *req, uint64_t us);
 
+// What http_server_conf.begin has noted of the request; NULL: nothing.
+struct trace_span;
+struct trace_span *http_req_trace(const struct http_req *req);
+void http_req_set_trace(struct http_req *req, struct trace_span *trace);
+
 // The hook is called at most once, when the peer disconnects before the answer. It is not
 // called after the answer, and never from inside this function: if the peer has already
 // disconnected, the hook runs later in this turn. A peer that closes only its sending half

@@ -45,6 +45,11 @@ struct http_server_conf {
     void (*fallback)(struct http_req *req); // for GET of a path without a route; NULL: 404
     // Called after each answer, for metrics. route may be NULL (404).
     void (*observe)(void *app, const struct http_route *route, int status, uint64_t us);
+    // Called before the handler of each admitted request; NULL: never. It may set
+    // http_req_set_trace(): traced is then called once, with the answer, also if the client has
+    // disconnected.
+    void (*begin)(void *app, struct http_req *req);
+    void (*traced)(void *app, struct http_req *req, int status);
     // Called before the handler of a route that is not public; NULL: no check. false: the guard
     // has taken the request; it answers it, or admits it later with http_req_admit().
     bool (*guard)(void *guard_ctx, struct http_req *req);

@@ -25,6 +25,8 @@ struct broker;
 struct house;
 struct http_req;
 struct peers;
+struct collector;
+struct trace_sink;
 struct pg_transfer;
 
 // One per process; all of it is filled before the loops run, the flags change later.
@@ -34,6 +36,7 @@ struct api_shared {
     struct auth *auth;                // filled
     struct pg_transfer *transfer;     // filled: the copy into another database
     struct peers *peers;              // filled: other servers; NULL: none
+    struct collector *collector;      // filled: of traces; NULL: none
     struct api **workers;             // filled: n_workers of them, for sums
     unsigned n_workers;               // filled
     uint64_t started_us;              // filled: clock_mono_us() at start
@@ -72,6 +75,7 @@ struct api {
     size_t n_routes;                // without the last one
     struct snapshot snapshot;       // for /metrics/prometheus
     struct queue_size *queue_sizes; // partition_key.c
+    struct trace_sink *traces;      // filled: NULL: this server records no traces
     uint64_t logged_s;              // second of the last db.request_failed line ...
     unsigned n_logged;              // ... and the number of failures in it
     struct queue_place *places;     // permission.c

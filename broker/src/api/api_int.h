@@ -176,5 +176,6 @@ extern const struct http_route api_shared_state, api_shared_state_stats,
 void shared_state_put(const struct api_shared *shared, struct buf *out);    // one JSON object
 void shared_state_expose(const struct api_shared *shared, struct buf *out); // for Prometheus
 void retries_expose(const struct api_shared *s, struct buf *out);           // retry_metrics.c
+void traces_expose(const struct api_shared *s, struct buf *out);            // trace_metrics.c
 
 #endif

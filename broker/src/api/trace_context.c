@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "http/req.h"
+#include "trace/span.h"
 #include "json/write.h"
 
 // 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -75,6 +76,12 @@ span trace_context(struct arena *a, span parent, span state)
 
 span trace_context_of(struct http_req *req)
 {
+    const struct trace_span *own = http_req_trace(req);
+    if (own && !own->has_parent) { // of a trace that begins here
+        char text[TRACE_PARENT_CHARS];
+        trace_place_write(&own->place, text);
+        return trace_context(http_req_arena(req), (span){text, sizeof text}, SPAN_NONE);
+    }
     if (!http_req_has(req, RARE_TRACEPARENT))
         return SPAN_NONE;
 

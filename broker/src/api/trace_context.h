@@ -20,8 +20,8 @@ bool trace_state_is_valid(span text); // SPAN_NONE passes
 
 // Both must be valid.  The object, in the arena.
 span trace_context(struct arena *a, span parent, span state);
-// That of the request's headers; SPAN_NONE when there is none, or a malformed one: the
-// recommendation wants such a header ignored.
+// That of the request's headers. A malformed one is ignored, as the recommendation wants it.
+// Without one: that of the request's own span if this server records it, else SPAN_NONE.
 span trace_context_of(struct http_req *req);
 
 #endif

@@ -168,6 +168,7 @@ struct serve_conf {
     int metrics_sample_ms;
     int metrics_aggregate_s;
     int metrics_retention_days;
+    struct conf_trace trace;
 
     // private to conf/ from here on
     unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table

@@ -5,6 +5,7 @@
 #include "conf/serve_int.h"
 #include "conf/site_keys.h"
 #include "conf/tls_keys.h"
+#include "conf/trace_keys.h"
 
 #define AT(field) .offset = offsetof(struct serve_conf, field)
 
@@ -269,6 +270,8 @@ const struct conf_key serve_keys[] = {
      AT(metrics_aggregate_s), .text = "How often counters are written to the metrics tables."},
     {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
      .text = "Age at which rows of the metrics tables and of retention_history are removed."},
+
+    TRACE_KEYS,
 };
 // clang-format on
 const unsigned serve_n_keys = countof(serve_keys);

@@ -55,6 +55,8 @@ int server_check(const struct serve_conf *c, struct fault *f)
     if (rc == 0)
         rc = check_web_root(c, f);
     if (rc == 0)
+        rc = settings_check_traces(c, f);
+    if (rc == 0)
         rc = database_conf_check(&database, f);
     return rc;
 }

@@ -271,6 +271,8 @@ static int open_workers(struct server *s, struct fault *f)
 
     char *web_root;
     int rc = settings_web_root(c, &web_root, f); // kept for ever
+    if (rc == 0)
+        rc = settings_traces(c, &s->shared.collector, f);
     if (rc != 0)
         return rc;
     s->shared.web_root = web_root;

@@ -186,6 +186,31 @@ struct http_server_conf settings_http(const struct serve_conf *c)
     };
 }
 
+static struct collector_conf trace_conf(const struct serve_conf *c)
+{
+    return (struct collector_conf){.url = c->trace.endpoint,
+                                   .headers = c->trace.headers,
+                                   .service = c->trace.service,
+                                   .server = c->worker_id,
+                                   .version = QUEEN_VERSION,
+                                   .ratio = c->trace.ratio};
+}
+
+int settings_check_traces(const struct serve_conf *c, struct fault *f)
+{
+    struct collector_conf conf = trace_conf(c);
+
+    return c->trace.endpoint[0] == '\0' ? 0 : collector_check(&conf, f);
+}
+
+int settings_traces(const struct serve_conf *c, struct collector **out, struct fault *f)
+{
+    struct collector_conf conf = trace_conf(c);
+
+    *out = NULL;
+    return c->trace.endpoint[0] == '\0' ? 0 : collector_new(out, &conf, f);
+}
+
 int settings_keys(const struct serve_conf *c, struct keyring **k, struct fault *f)
 {
     *k = NULL;

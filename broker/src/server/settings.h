@@ -10,11 +10,17 @@
 #include "http/server.h"
 #include "pg/database.h"
 #include "spool/spool.h"
+#include "trace/collector.h"
 
 struct database_conf settings_database(const struct serve_conf *c); // borrows from c
 
 // Given: keyring_free().  NULL and 0: not configured.
 MUST_USE int settings_keys(const struct serve_conf *c, struct keyring **k, struct fault *f);
+
+// The sender of traces, given; NULL and 0: not configured.
+MUST_USE int settings_traces(const struct serve_conf *c, struct collector **out,
+                             struct fault *f);
+MUST_USE int settings_check_traces(const struct serve_conf *c, struct fault *f);
 
 // Everything but keys.  conninfo is borrowed by the result.
 struct broker_conf settings_broker(const struct serve_conf *c, const char *conninfo,

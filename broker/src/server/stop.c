@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "net/addresses.h"
 #include "spool/spool.h"
+#include "trace/collector.h"
 #include "transfer/transfer.h"
 
 enum {
@@ -122,6 +123,8 @@ static void on_stopped(void *ctx)
     s->house = NULL;
     pg_transfer_free(s->shared.transfer);
     http_routes_free(s->routes);
+    collector_free(s->shared.collector);
+    s->shared.collector = NULL;
     addresses_free(s->addresses);
     s->addresses = NULL;
     stop_database(s);

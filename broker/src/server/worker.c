@@ -8,10 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/tracing.h"
 #include "auth/guard.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls_server.h"
+#include "trace/sink.h"
 
 enum { WATCH_MS = 5 }; // how often a draining worker looks whether it is done
 
@@ -108,6 +110,11 @@ static void open_http(struct worker *w)
     w->api.default_subscription_mode = w->conf.default_subscription_mode;
     w->conf.http.app = &w->api;
     w->conf.http.observe = api_observe;
+    if (w->conf.shared->collector) {
+        w->api.traces = trace_sink_open(&w->loop, w->conf.shared->collector);
+        w->conf.http.begin = tracing_begin;
+        w->conf.http.traced = tracing_end;
+    }
     w->guard = guard_open(&w->loop, w->conf.auth, &w->api.guard_stats);
     w->conf.http.guard = guard_check;
     w->conf.http.guard_refuses = guard_refuses;
@@ -252,6 +259,8 @@ static void on_http_closed(void *ctx)
     struct worker *w = ctx;
 
     w->http = NULL;
+    trace_sink_close(w->api.traces); // no request is left
+    w->api.traces = NULL;
     audit_close(w->audit, on_audit_closed, w);
 }
 

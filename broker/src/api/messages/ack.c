@@ -4,6 +4,7 @@
 // error of the request.
 #include "api/api_int.h"
 #include "api/permission.h"
+#include "api/tracing.h"
 #include "auth/rules.h"
 #include "base/str.h"
 
@@ -127,6 +128,7 @@ static void ack_start(struct ack *a)
 {
     if (!a->op.group.ptr)
         a->op.group = API_QUEUE_MODE;
+    tracing_note(a->req, SPAN_NONE, SPAN_NONE, a->op.group, a->op.n_entries);
     a->op.arena = http_req_arena(a->req);
     a->op.done = on_api_acked;
     permission_check_partitions(a->req, MAY_POP,

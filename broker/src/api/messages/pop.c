@@ -11,6 +11,7 @@
 #include "api/api_int.h"
 #include "api/messages/pop_int.h"
 #include "api/permission.h"
+#include "api/tracing.h"
 #include "auth/access.h"
 
 #define EVENT_TYPE  "application/cloudevents+json"
@@ -125,6 +126,7 @@ static void pop_start(struct pop *p)
     if (!read_names(p) || !read_form(p) || !pop_fence_read(p))
         return;
 
+    p->links_wanted = api->traces != NULL;
     op->render = p->as == POP_PLAIN ? pop_render : pop_render_events;
     op->done = on_api_popped;
     http_req_on_gone(req, on_gone, p);
@@ -227,6 +229,10 @@ static void api_pop_finish(struct pop *p, int status)
     struct pop_op *op = &p->op;
 
     pop_aside_free(p);
+    if (p->links_wanted) {
+        tracing_take_links(p->req, &p->links); // may begin the span
+        tracing_note(p->req, op->queue, op->partition, op->group, op->n_messages);
+    }
     if (status == 0 && can_answer(p)) {
         if (p->fence)
             pop_fence_look(p, on_api_pop_looked);

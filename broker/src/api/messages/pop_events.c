@@ -7,6 +7,7 @@
 // Runs on the home's thread, so it must not touch the request nor its arena.
 #include "api/api_int.h"
 #include "api/messages/pop_int.h"
+#include "api/tracing.h"
 #include "base/str.h"
 #include "segment/codec.h"
 #include "json/write.h"
@@ -16,9 +17,8 @@ struct told {
     span event, encoding, parent, state;
 };
 
-static unsigned put_run(struct buf *out, const struct pop_op *op,
-                        const struct pop_result *result, const struct pop_claim *claim,
-                        const struct pop_run *run);
+static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_result *result,
+                        const struct pop_claim *claim, const struct pop_run *run);
 static struct told read_meta(span meta);
 static void put_own(struct buf *out, const struct pop_claim *claim, const uint8_t id[16],
                     int64_t created_us);
@@ -58,10 +58,10 @@ static void put_text_field(struct buf *out, const char *name, span text)
 }
 
 // Returns how many it could read.
-static unsigned put_run(struct buf *out, const struct pop_op *op,
-                        const struct pop_result *result, const struct pop_claim *claim,
-                        const struct pop_run *run)
+static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_result *result,
+                        const struct pop_claim *claim, const struct pop_run *run)
 {
+    struct pop *p = container_of(op, struct pop, op);
     struct segment_walk walk = segment_walk(run->body);
     struct segment_message m;
     uint8_t id[16];
@@ -74,6 +74,8 @@ static unsigned put_run(struct buf *out, const struct pop_op *op,
         if (!segment_next(&walk, &m))
             return i;
         struct told told = read_meta(m.meta);
+        if (m.meta.len > 0 && p->links_wanted)
+            tracing_link(&p->links, m.meta);
         if (m.id)
             memcpy(id, m.id, sizeof id);
         else

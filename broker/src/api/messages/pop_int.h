@@ -33,7 +33,9 @@ struct pop {
 
     uint8_t lease[16];
     bool has_lease;
-    struct pop_aside *aside; // messages that cannot be read; NULL, as nearly always: none
+    struct pop_aside *aside;   // messages that cannot be read; NULL, as nearly always: none
+    bool links_wanted;         // set before: this server records traces
+    struct trace_links *links; // to the senders of the messages; NULL: none
 };
 
 // pop_aside.c.  Add is for renderers: n messages of the lane from sequence `first` on are not

@@ -7,6 +7,7 @@
 // Runs on the home's thread, so it must not touch the request nor its arena.
 #include "api/api_int.h"
 #include "api/messages/pop_int.h"
+#include "api/tracing.h"
 #include "base/str.h"
 #include "segment/codec.h"
 #include "json/write.h"
@@ -24,9 +25,9 @@ struct shared {
 
 static size_t room_for(const struct pop_result *result);
 static void put_top(struct buf *out, const struct pop_op *op, const struct pop_result *result);
-static unsigned put_run(struct buf *out, const struct pop_op *op,
-                        const struct pop_result *result, const struct pop_claim *claim,
-                        const struct pop_run *run, struct shared *s);
+static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_result *result,
+                        const struct pop_claim *claim, const struct pop_run *run,
+                        struct shared *s);
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
                         const uint8_t *key, struct broker *home);
 static void put_shared(struct buf *out, const struct pop_op *op,
@@ -110,10 +111,11 @@ static void put_top(struct buf *out, const struct pop_op *op, const struct pop_r
 }
 
 // Returns how many it could read.
-static unsigned put_run(struct buf *out, const struct pop_op *op,
-                        const struct pop_result *result, const struct pop_claim *claim,
-                        const struct pop_run *run, struct shared *s)
+static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_result *result,
+                        const struct pop_claim *claim, const struct pop_run *run,
+                        struct shared *s)
 {
+    struct pop *p = container_of(op, struct pop, op);
     struct segment_walk walk = segment_walk(run->body);
     struct segment_message m;
     uint8_t id[16];
@@ -125,6 +127,8 @@ static unsigned put_run(struct buf *out, const struct pop_op *op,
         if (!segment_next(&walk, &m))
             return i;
         unsigned pos = run->from + i;
+        if (m.meta.len > 0 && p->links_wanted)
+            tracing_link(&p->links, m.meta);
         if (!m.id)
             segment_message_id(run->created_us, pos, claim->lane, id);
         put_message(out, &m, m.id ? m.id : id,

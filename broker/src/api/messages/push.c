@@ -7,6 +7,7 @@
 #include "api/partition_key.h"
 #include "api/permission.h"
 #include "api/trace_context.h"
+#include "api/tracing.h"
 #include "base/str.h"
 #include "json/write.h"
 
@@ -54,6 +55,7 @@ void push_start(struct push *p)
 {
     struct api *api = http_req_app(p->req);
 
+    tracing_note_items(p->req, p->op.items, p->op.n_items);
     if (permission_check_items(p->req, p->op.items, p->op.n_items))
         broker_push(api->broker, &p->op);
 }

@@ -8,6 +8,7 @@
 #include "api/partition_key.h"
 #include "api/permission.h"
 #include "api/trace_context.h"
+#include "api/tracing.h"
 #include "auth/rules.h"
 #include "base/id.h"
 
@@ -114,6 +115,7 @@ static void api_tx_permitted(void *ctx, span queue)
     struct api *api = http_req_app(t->req);
 
     (void)queue;
+    tracing_note_items(t->req, t->op.items, t->op.n_items);
     broker_transaction(api->broker, &t->op);
 }
 

@@ -97,6 +97,7 @@ static void prometheus_answer(struct api *api, struct http_req *req)
     put_buffer(&out, api->shared);
     auth_expose(api->shared, &out);
     audit_expose(api->shared, &out);
+    traces_expose(api->shared, &out);
     shared_state_expose(api->shared, &out);
     put_absent(&out, api->shared);
     if (house_is_up(api->shared->house))

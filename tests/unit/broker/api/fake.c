@@ -177,6 +177,13 @@ void http_req_note_db(struct http_req *req, uint64_t us)
 }
 span http_req_subject(const struct http_req *req) { return (void)req, fake_subject; }
 struct http_identity *http_req_identity(const struct http_req *req) { return (void)req, NULL; }
+struct trace_span *http_req_trace(const struct http_req *req) { return (void)req, NULL; }
+void http_req_set_trace(struct http_req *req, struct trace_span *trace)
+{
+    (void)req;
+    (void)trace;
+}
+uint64_t http_req_started_us(const struct http_req *req) { return (void)req, 0; }
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 
