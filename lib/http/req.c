@@ -283,6 +283,17 @@ static bool next_parameter(struct http_req *req, span *rest, span *name, span *r
     return true;
 }
 
+// Only one of the two would be read.
+static bool is_repeated(struct http_req *req, span rest, span name)
+{
+    span other, raw;
+
+    while (next_parameter(req, &rest, &other, &raw))
+        if (span_eq(other, name))
+            return true;
+    return false;
+}
+
 static int check_query(struct http_req *req, struct fault *f)
 {
     const struct known_names known = {.texts = req->route->query};
@@ -294,6 +305,9 @@ static int check_query(struct http_req *req, struct fault *f)
         int rc = known_check(name, &known, http_route_rule(req->route), "query parameter", f);
         if (rc != 0)
             return rc;
+        if (req->route->unknown != UNKNOWN_IGNORED && is_repeated(req, rest, name))
+            return fault_set(f, QE_BAD_PARAM, "query parameter \"%.*s\" is given twice",
+                             (int)(name.len < 80 ? name.len : 80), name.ptr);
         if (raw.len == 0 && req->route->unknown == UNKNOWN_OR_EMPTY_REFUSED)
             return fault_set(f, QE_BAD_PARAM, "query parameter \"%.*s\" is empty",
                              (int)(name.len < 80 ? name.len : 80), name.ptr);

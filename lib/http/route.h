@@ -34,7 +34,7 @@ enum http_access { ACCESS_PUBLIC, ACCESS_READ_ONLY, ACCESS_READ_WRITE, ACCESS_AD
 
 // Query parameters, and members of the body, that the route does not know (base/known.h).
 enum http_unknown {
-    UNKNOWN_REFUSED, // our own endpoints: 400
+    UNKNOWN_REFUSED, // our own endpoints: 400, also for a parameter that is given twice
     UNKNOWN_IGNORED, // the public contract: ignored, unless the name is near a known one
     // Whatever deletes, cancels or moves things: 400, also for a parameter without a value,
     // because a filter that is not applied selects too much.

@@ -1,6 +1,6 @@
 -- queen.list_audit: GET /api/v1/audit.
 --
--- needs: param_int, param_time, iso_ms
+-- needs: strict_int, param_time, iso_ms
 -- called by  broker/src/api/admin/audit.c
 -- in         p_args: subject, address, operation, target, result (ok, failed, denied), from, to; limit (100, at most 1000); before: an id
 -- out        {"records":[...],"next":id}, newest first; next: pass it as "before" for the next page; null: there is none
@@ -10,8 +10,8 @@ returns json
 language plpgsql stable
 as $$
 declare
-    v_limit  bigint := least(greatest(queen.param_int(p_args, 'limit', 100), 1), 1000);
-    v_before bigint := queen.param_int(p_args, 'before', 9223372036854775807);
+    v_limit  bigint := least(greatest(queen.strict_int(p_args, 'limit', 100), 1), 1000);
+    v_before bigint := queen.strict_int(p_args, 'before', 9223372036854775807);
     v_from   timestamptz := queen.param_time(p_args, 'from', '-infinity');
     v_to     timestamptz := queen.param_time(p_args, 'to', 'infinity');
     v_result text := p_args ->> 'result';

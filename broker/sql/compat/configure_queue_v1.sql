@@ -13,6 +13,10 @@ as $$
 declare
     v_inside boolean := coalesce(jsonb_typeof(p_options -> 'options') = 'object', false);
     v_beside text;
+    v_options jsonb := case when v_inside then p_options -> 'options'
+                            when jsonb_typeof(p_options) = 'object' then p_options - 'namespace' - 'task'
+                            else p_options end;
+    v_answer jsonb;
 begin
     select min(k) into v_beside from jsonb_object_keys(case when v_inside then p_options else '{}' end) k
      where k not in ('queue', 'namespace', 'task', 'options');
@@ -21,14 +25,11 @@ begin
     elsif jsonb_typeof(p_options -> 'namespace') not in ('string', 'null') or jsonb_typeof(p_options -> 'task') not in ('string', 'null') then
         raise exception 'namespace and task must be strings' using errcode = 'QN001';
     end if;
-    return (
-        select jsonb_build_object('configured', true, 'queueId', c.queue_id, 'partitionId', c.default_lane_id,
-                                  'queue', p_queue_name, 'namespace', coalesce(p_options ->> 'namespace', ''),
-                                  'task', coalesce(p_options ->> 'task', ''), 'options', c.options)
-          from queen.configure_queue(
-               p_queue_name, coalesce(p_options ->> 'namespace', ''), coalesce(p_options ->> 'task', ''),
-               case when v_inside then p_options -> 'options'
-                    when jsonb_typeof(p_options) = 'object' then p_options - 'namespace' - 'task'
-                    else p_options end) c);
+    select jsonb_build_object('configured', true, 'queueId', c.queue_id, 'partitionId', c.default_lane_id,
+                              'queue', p_queue_name, 'namespace', coalesce(p_options ->> 'namespace', ''),
+                              'task', coalesce(p_options ->> 'task', ''), 'options', c.options)
+      into v_answer
+      from queen.configure_queue(p_queue_name, coalesce(p_options ->> 'namespace', ''), coalesce(p_options ->> 'task', ''), v_options) c;
+    return v_answer;
 end
 $$;

@@ -1,12 +1,12 @@
 -- queen.preview_seek: GET /api/v1/consumer-groups/:group/queues/:queue/seek.
 --
--- needs: param_time, param_bool, cursor_at, latest_state, iso_ms
+-- needs: param_time, strict_bool, cursor_at, latest_state, iso_ms
 -- called by  broker/src/api/admin/groups.c
--- in         p_args: group, queue; toEnd (wins) or timestamp, as in a seek
+-- in         p_args: group, queue; toEnd or timestamp, as in a seek
 -- out        200 {"partitions","partitionsBack","partitionsAhead","again","skipped","waiting","leases"}: what a seek would do: how many
 --            messages the group would receive again, would never receive, and would have to process afterwards. Deleted messages
 --            are counted as well, and a seek moves nothing of a group that is unknown. 404: no such queue
--- raises     QN001 if both are missing, or the timestamp is invalid
+-- raises     QN001 if both are missing or given, or the timestamp is invalid
 create or replace function queen.preview_seek(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -18,12 +18,14 @@ as $$
 #variable_conflict use_column
 declare
     v_now  timestamptz := clock_timestamp();
-    v_end  boolean := queen.param_bool(p_args, 'toEnd', false);
+    v_end  boolean := queen.strict_bool(p_args, 'toEnd', false);
     v_time timestamptz := queen.param_time(p_args, 'timestamp', null);
     v_id   uuid := (select q.id from queen.queues q where q.name = p_args ->> 'queue');
 begin
     if not v_end and v_time is null then
         raise exception using errcode = 'QN001', message = 'toEnd or timestamp is required';
+    elsif v_end and v_time is not null then
+        raise exception using errcode = 'QN001', message = 'toEnd and timestamp must not be given together';
     end if;
     if v_id is null then
         status := 404;

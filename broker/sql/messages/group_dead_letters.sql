@@ -1,6 +1,6 @@
 -- queen.group_dead_letters: GET /api/v1/dlq/groups.
 --
--- needs: param_int, param_time, iso_ms
+-- needs: strict_int, param_time, iso_ms
 -- called by  broker/src/api/admin/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100)
 -- out        {"groups":[...],"counted","truncated","hourlyFrom"}: dead letters by queue and the first 255 characters of the error, most first, each
@@ -18,7 +18,7 @@ set plan_cache_mode = force_custom_plan
 set work_mem = '32MB'
 as $$
 declare
-    v_limit  bigint := greatest(queen.param_int(p_args, 'limit', 100), 0);
+    v_limit  bigint := greatest(queen.strict_int(p_args, 'limit', 100), 0);
     v_from   timestamptz := queen.param_time(p_args, 'from', null);
     v_to     timestamptz := queen.param_time(p_args, 'to', null);
     v_first  timestamptz := date_trunc('hour', clock_timestamp(), 'UTC') - interval '23 hours';

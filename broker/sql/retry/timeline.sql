@@ -1,6 +1,6 @@
 -- queen.timeline: GET /api/v1/messages/timeline: the history of a message, and whether and when it will be retried.
 --
--- needs: timeline_messages, timeline_groups, timeline_events, retry_policy_of, iso_ms, param_int
+-- needs: timeline_messages, timeline_groups, timeline_events, retry_policy_of, iso_ms, strict_int
 -- called by  broker/src/api/admin/retries.c
 -- in         p_args: correlationId, transactionId or messageId; queue, partition, consumerGroup: only of these;
 --            limit (100, at most 1000), offset: the page of messages
@@ -20,8 +20,8 @@ as $$
 #variable_conflict use_column
 declare
     c_most   constant int := 10000; -- messages that are looked at
-    v_limit  int := least(greatest(queen.param_int(p_args, 'limit', 100), 1), 1000);
-    v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
+    v_limit  int := least(greatest(queen.strict_int(p_args, 'limit', 100), 1), 1000);
+    v_offset bigint := greatest(queen.strict_int(p_args, 'offset', 0), 0);
     v_sum    record;
 begin
     with found as materialized (

@@ -1,6 +1,6 @@
 -- queen.cancel_scheduled_where: DELETE /api/v1/scheduled, one bounded step.
 --
--- needs: scheduled_query, cancel_scheduled, param_bool
+-- needs: scheduled_query, cancel_scheduled, strict_bool
 -- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: as queen.scheduled_query; all=true: all scheduled messages; done: number cancelled by the previous steps
 -- out        status 0: call again with the answer; else {"cancelled":n}
@@ -20,7 +20,7 @@ declare
     v_due timestamptz[];
 begin
     if not p_args ?| array['queue', 'partition', 'from', 'to', 'correlationId', 'transactionIdPrefix', 'kind']
-       and not queen.param_bool(p_args, 'all', false) then
+       and not queen.strict_bool(p_args, 'all', false) then
         raise exception 'a filter or all=true must be given' using errcode = 'QN001';
     end if;
     -- In no order, so that a step reads only the rows that it cancels.

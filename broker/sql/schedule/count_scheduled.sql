@@ -1,6 +1,6 @@
 -- queen.count_scheduled: GET /api/v1/scheduled/count.
 --
--- needs: scheduled_query, param_int, param_time, iso_ms
+-- needs: scheduled_query, strict_int, param_time, iso_ms
 -- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: as queen.scheduled_query; bucketSeconds with from and to: counts by time as well
 -- out        {"count":n}, counted one by one; with bucketSeconds also "buckets":[{"from":time,"count":n}], one for each
@@ -13,7 +13,7 @@ set enable_seqscan = on
 set enable_bitmapscan = on
 as $$
 declare
-    v_width   bigint := queen.param_int(p_args, 'bucketSeconds', 0);
+    v_width   bigint := queen.strict_int(p_args, 'bucketSeconds', 0);
     v_from    timestamptz := queen.param_time(p_args, 'from', null);
     v_to      timestamptz := queen.param_time(p_args, 'to', null);
     v_n       bigint;

@@ -1,6 +1,6 @@
 -- queen.list_scheduled: GET /api/v1/scheduled.
 --
--- needs: scheduled_query, scheduled_json, param_int
+-- needs: scheduled_query, scheduled_json, strict_int
 -- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: as queen.scheduled_query; limit (100, at most 1000); cursor: "next" of the previous page
 -- out        {"scheduled":[...],"next":...}, ordered by due time, without payloads; next is null on the last page
@@ -12,7 +12,7 @@ set enable_seqscan = off
 set enable_hashjoin = on
 as $$
 declare
-    v_limit  bigint := least(greatest(queen.param_int(p_args, 'limit', 100), 1), 1000);
+    v_limit  bigint := least(greatest(queen.strict_int(p_args, 'limit', 100), 1), 1000);
     v_cursor text[] := regexp_match(p_args ->> 'cursor', '^(\d{1,18})-(\d{1,18})$');
     v_list   json;
     v_next   text;

@@ -1,6 +1,6 @@
 -- queen.list_schedules: GET /api/v1/schedules.
 --
--- needs: schedule_json, param_int
+-- needs: schedule_json, strict_int
 -- called by  broker/src/api/admin/schedules.c
 -- in         p_args: queue; limit (1000), offset
 -- out        {"schedules":[...]}, by name
@@ -16,8 +16,8 @@ begin
       from (select * from queen.schedules s
              where p_args ->> 'queue' is null or s.queue_name = p_args ->> 'queue'
              order by s.name
-             limit greatest(queen.param_int(p_args, 'limit', 1000), 0)
-            offset greatest(queen.param_int(p_args, 'offset', 0), 0)) s
+             limit greatest(queen.strict_int(p_args, 'limit', 1000), 0)
+            offset greatest(queen.strict_int(p_args, 'offset', 0), 0)) s
      order by s.name;
     return query select 200, case when found then '}]}' else '{"schedules" : []}' end, null::bytea, false;
 end

@@ -1,6 +1,6 @@
 -- queen.map_partitions: GET /api/v1/status/queues/:queue/map.
 --
--- needs: param_int, lane_counts, latest_state, freshen_stats, iso_ms
+-- needs: strict_int, lane_counts, latest_state, freshen_stats, iso_ms
 -- called by  broker/src/api/monitoring/status_queues.c
 -- in         p_args: queue; cells (400, at most 2000); from, to: names of partitions, the first and the last of the range; group: whose backlog
 --            (without it: messages that some group has not consumed)
@@ -19,7 +19,7 @@ set work_mem = '32MB'
 as $$
 #variable_conflict use_column
 declare
-    v_cells bigint := least(greatest(queen.param_int(p_args, 'cells', 400), 1), 2000);
+    v_cells bigint := least(greatest(queen.strict_int(p_args, 'cells', 400), 1), 2000);
     v_now   timestamptz := clock_timestamp();
     v_id    uuid := (select q.id from queen.queues q where q.name = p_args ->> 'queue');
     v_from  text := nullif(p_args ->> 'from', '') collate "C";

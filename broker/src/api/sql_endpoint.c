@@ -216,7 +216,9 @@ static int put_body(struct report_call *c, struct body *b, struct buf *out)
 {
     enum sql_endpoint_body kind = c->report->body;
 
-    if (kind == ENDPOINT_NO_BODY && c->report->route.unknown != UNKNOWN_OR_EMPTY_REFUSED)
+    bool ignores =
+        c->report->route.unknown == UNKNOWN_IGNORED || c->report->route.verb == HTTP_GET;
+    if (kind == ENDPOINT_NO_BODY && ignores)
         return 0;
 
     enum js_type type = js_peek(&b->j);

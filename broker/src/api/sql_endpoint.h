@@ -39,8 +39,8 @@
 struct pg_statement;
 
 enum sql_endpoint_body {
-    // One that comes is ignored, unless the endpoint destroys something: then it must be empty
-    // like that of ENDPOINT_MAY_BODY, because it may have been meant as a filter.
+    // One that comes is ignored by endpoints of the contract that destroy nothing, and by GET.
+    // With others it must be empty like that of ENDPOINT_MAY_BODY: it was meant for something.
     ENDPOINT_NO_BODY,
     ENDPOINT_MAY_BODY, // missing, empty, [] and null count as {}
     ENDPOINT_BODY,     // must be a JSON object

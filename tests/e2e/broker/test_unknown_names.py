@@ -84,7 +84,62 @@ def test_a_redrive_refuses_what_it_does_not_read(broker, queue):
     refused(call(broker, "POST", "/api/v1/dlq/redrive?queue=x", {"queue": queue}), "queue")
 
 
+@pytest.mark.parametrize("query, error", [
+    ("queue=%s&queue=other", "given twice"), ("queue=%s&from=2020-01-01&from=2099-01-01", "given twice"), ("all=maybe", "all must be true or false")])
+def test_a_filter_that_is_not_clear_cancels_nothing(broker, queue, query, error):
+    """The second of two was ignored."""
+    names(broker, queue)
+    before = waiting(broker, queue)
+    refused(call(broker, "DELETE", "/api/v1/scheduled?" + query.replace("%s", queue)), error)
+    assert waiting(broker, queue) == before
+
+
+def test_a_flag_of_a_deletion_is_true_or_false(broker, queue, group):
+    broker.put(queue, [1])
+    assert broker.take(queue, consumerGroup=group)
+    path = "/api/v1/consumer-groups/%s/queues/%s?deleteMetadata=" % (group, queue)
+    refused(call(broker, "DELETE", path + "nope"), "deleteMetadata must be true or false")
+    assert call(broker, "DELETE", path + "True")[1]["deletedPartitions"] == 1
+
+
+def test_the_preview_of_a_seek_to_two_places_is_refused(broker, queue, group):
+    broker.put(queue, [1, 2])
+    assert broker.take(queue, consumerGroup=group, autoAck=True)
+    path = "/api/v1/consumer-groups/%s/queues/%s/seek" % (group, queue)
+    refused(call(broker, "GET", path + "?toEnd=true&timestamp=2020-01-01T00:00:00Z"), "together")
+    refused(call(broker, "GET", path + "?toEnd=yes"), "toEnd must be true or false")
+    assert call(broker, "GET", path + "?toEnd=false&timestamp=2020-01-01T00:00:00Z")[1]["again"] == 1
+
+
+def test_a_subscription_refuses_what_it_does_not_read(broker, group):
+    """The queue was ignored, and the subscription changed for all."""
+    path = "/api/v1/consumer-groups/%s/subscription" % group
+    refused(call(broker, "POST", path, {"subscriptionTimestamp": "2026-01-01T00:00:00Z", "queue": "q"}), '"queue"')
+    refused(call(broker, "POST", path + "?queue=q", {"subscriptionTimestamp": "2026-01-01T00:00:00Z"}), '"queue"')
+
+
 # ---- our own endpoints ----
+
+@pytest.mark.parametrize("path", ["/api/v1/scheduled?limit=x", "/api/v1/scheduled/count?bucketSeconds=1m", "/api/v1/schedules?offset=-", "/api/v1/audit?before=x",
+                                  "/api/v1/messages/timeline?correlationId=c&limit=1e3", "/api/v1/dlq/groups?limit=x"])
+def test_a_number_that_is_none_is_refused(broker, path):
+    """It counted as missing: a program that pages by it would never end."""
+    refused(call(broker, "GET", path), "must be an integer")
+
+
+def test_a_parameter_that_is_given_twice_is_refused(broker):
+    refused(call(broker, "GET", "/api/v1/scheduled?queue=a&queue=b"), '"queue" is given twice')
+    assert call(broker, "GET", "/api/v1/resources/queues?limit=1&limit=2")[0] == 200, "the first one, as in the contract"
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "run"])
+def test_a_call_without_a_body_refuses_one(broker, queue, verb):
+    body = {"name": queue, "queue": queue, "cron": "0 9 1 1 *", "payload": 1}
+    assert call(broker, "POST", "/api/v1/schedules", body)[0] in (200, 201)
+    refused(call(broker, "POST", "/api/v1/schedules/%s/%s" % (queue, verb), {"payload": 2}), "payload")
+    assert call(broker, "POST", "/api/v1/schedules/%s/%s" % (queue, verb), {})[0] in (200, 201)
+    assert call(broker, "DELETE", "/api/v1/schedules/" + queue)[0] == 200
+
 
 def test_a_schedule_refuses_an_unknown_member(broker, queue):
     refused(call(broker, "POST", "/api/v1/schedules", {"name": "s", "queue": queue, "cron": "0 9 * * *", "timeZone": "Europe/Berlin"}),
