@@ -1,6 +1,7 @@
 // /api/v1/tenants: the tenant directory: list, show, add, change, remove.
 //
-//       add:    reserve the name ──► create and migrate the database
+//       add:    reserve the name ──► create, migrate and claim the database
+//                         ──► (one that was another tenant's: claim it if that is gone)
 //                         ──► (a database that was a tenant's: its recurring triggers)
 //                         ──► ready, 201
 //                                └ failed ──► release the name, error
@@ -27,6 +28,7 @@ struct tenant_op {
     struct pg_params params;
     struct tenant_row row; // of the tenant that is being added; strings are in the arena
     struct provision provision;
+    const char *directory; // its identity
     bool drop;
 };
 
@@ -34,7 +36,10 @@ static void tenants_list_handle(struct http_req *req);
 static void tenants_show_handle(struct http_req *req);
 static void add_handle(struct http_req *req);
 static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply);
+static void provision_tenant(struct tenant_op *op, const char *instead_of);
 static void on_provisioned(struct provision *v);
+static void find_owner(struct tenant_op *op);
+static void on_owner_found(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_restored(void *ctx, const struct fault *why);
 static void set_ready(struct tenant_op *op);
 static void on_added(struct pg_call *call, int status, const struct pg_reply *reply);
@@ -218,8 +223,19 @@ static void on_name_taken(struct pg_call *call, int status, const struct pg_repl
                         SPAN_ARG(op->name));
         return;
     }
+    op->directory = text_in(http_req_arena(op->req),
+                            pg_reply_bytes(reply, 0, PLATFORM_TENANT_ADD_COL_DIRECTORY));
+    provision_tenant(op, "");
+}
+
+static void provision_tenant(struct tenant_op *op, const char *instead_of)
+{
     struct tenant_auth auth = settings_tenant_auth(op->p->conf);
-    op->provision = (struct provision){.done = on_provisioned, .owner = op};
+
+    op->provision = (struct provision){.done = on_provisioned,
+                                       .owner = op,
+                                       .directory = op->directory,
+                                       .instead_of = instead_of};
     provision_start(&op->provision, &op->p->loop, op->p->database, &auth, &op->row,
                     PROVISION_MIGRATE);
 }
@@ -229,7 +245,10 @@ static void on_provisioned(struct provision *v)
     struct tenant_op *op = v->owner;
 
     if (v->status != 0) {
-        give_back(op);
+        if (v->taken_by[0] != '\0' && v->instead_of[0] == '\0')
+            find_owner(op);
+        else
+            give_back(op);
         return;
     }
     tenant_changed(op->p->pools, op->name); // another tenant of this name may have existed
@@ -237,6 +256,28 @@ static void on_provisioned(struct provision *v)
         tenant_triggers_restore(op->p, op->name, on_restored, op);
     else
         set_ready(op);
+}
+
+// Whether the tenant that has the database still exists.  The name comes from that database.
+static void find_owner(struct tenant_op *op)
+{
+    if (!tenant_is_name(span_of(op->provision.taken_by))) {
+        give_back(op);
+        return;
+    }
+    pg_param_text(&op->params, span_of(op->provision.taken_by));
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_show, on_owner_found);
+}
+
+static void on_owner_found(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    pg_params_free(&op->params);
+    if (status != 0 || pg_reply_rows(reply) > 0)
+        give_back(op);
+    else
+        provision_tenant(op, text_in(http_req_arena(op->req), span_of(op->provision.taken_by)));
 }
 
 static void on_restored(void *ctx, const struct fault *why)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "tenant/my_int.h"
 
@@ -75,6 +76,35 @@ int my_migrate(const struct my_place *place, const struct pg_schema *schema,
     if (rc == 0 && result)
         *result = r.done;
     mysql_close(&r.my); // releases the lock
+    mysql_thread_end();
+    return rc;
+}
+
+int my_claim(const struct my_place *place, const char *directory, const char *name,
+             const char *instead_of, char **tenant, struct fault *f)
+{
+    struct run r = {.f = f};
+    struct buf insert = {0}, read = {0};
+    MYSQL_RES *rows = NULL;
+    int rc = connect_to(&r, place);
+
+    buf_printf(&insert,
+               "insert into belongs_to (directory, tenant) values ('%s', '%s') "
+               "on duplicate key update tenant = if(tenant = '%s', values(tenant), tenant)",
+               directory, name, instead_of);
+    buf_printf(&read, "select tenant from belongs_to where directory = '%s'", directory);
+    if (rc == 0)
+        rc = run_statement(&r, "claiming the database", buf_span(&insert), NULL);
+    if (rc == 0)
+        rc = run_statement(&r, "claiming the database", buf_span(&read), &rows);
+    if (rc == 0) {
+        MYSQL_ROW row = mysql_fetch_row(rows);
+        *tenant = row && row[0] ? mem_strndup(row[0], strlen(row[0])) : NULL;
+        mysql_free_result(rows);
+    }
+    buf_free(&insert);
+    buf_free(&read);
+    mysql_close(&r.my);
     mysql_thread_end();
     return rc;
 }

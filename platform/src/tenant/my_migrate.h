@@ -13,4 +13,10 @@
 MUST_USE int my_migrate(const struct my_place *place, const struct pg_schema *schema,
                         struct pg_migrate_result *result, struct fault *f);
 
+// Blocks likewise.  Records that the database is that of this tenant of a directory, unless it
+// is that of another one than instead_of.  tenant: whose it is now; given.  The names and the
+// identity contain no quotes.
+MUST_USE int my_claim(const struct my_place *place, const char *directory, const char *name,
+                      const char *instead_of, char **tenant, struct fault *f);
+
 #endif

@@ -1,6 +1,7 @@
 // provision.c: blocking work on tenants' databases, on a work thread.
 #include "tenant/provision.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static int provision_prepare(struct provision *v, const struct database *home,
                              const struct tenant_auth *auth);
 static void on_work(uv_work_t *work);
 static int provision_migrate(struct provision *v);
+static int claim_database(struct provision *v);
 static int find_triggers(struct provision *v);
 static void on_worked(uv_work_t *work, int status);
 
@@ -30,6 +32,7 @@ void provision_start(struct provision *v, uv_loop_t *loop, const struct database
     v->what = what;
     v->version = v->n_migrations = v->n_objects = 0;
     v->has_triggers = false;
+    v->taken_by[0] = '\0';
     v->conninfo = v->admin_info = NULL;
     v->place = (struct my_place){0};
     v->why = (struct fault){0};
@@ -85,8 +88,41 @@ static int provision_migrate(struct provision *v)
     v->n_objects = done.n_objects;
     if (rc == 0)
         v->version = schema->n_migrations;
+    if (rc == 0 && v->directory)
+        rc = claim_database(v);
     if (rc == 0 && v->row.kind == TENANT_PG && v->n_migrations == 0)
         rc = find_triggers(v);
+    return rc;
+}
+
+static int claim_pg(struct provision *v, char **tenant)
+{
+    const char *params[] = {v->directory, v->row.name, v->instead_of};
+    struct pg_ask ask = {
+        .text = "insert into crm.belongs_to as b (directory, tenant) values ($1::uuid, $2)"
+                " on conflict (directory) do update set tenant ="
+                " case when b.tenant = $3 then excluded.tenant else b.tenant end"
+                " returning tenant",
+        .params = params,
+        .n_params = 3,
+        .n_columns = 1,
+    };
+
+    return pg_ask(v->conninfo, &ask, tenant, &v->why);
+}
+
+static int claim_database(struct provision *v)
+{
+    char *tenant = NULL;
+    int rc = v->row.kind == TENANT_MYSQL ? my_claim(&v->place, v->directory, v->row.name,
+                                                    v->instead_of, &tenant, &v->why)
+                                         : claim_pg(v, &tenant);
+
+    if (rc == 0 && (!tenant || strcmp(tenant, v->row.name) != 0)) {
+        snprintf(v->taken_by, sizeof v->taken_by, "%s", tenant ? tenant : "");
+        rc = fault_set(&v->why, QE_CONFLICT, "the database is that of tenant %s", v->taken_by);
+    }
+    free(tenant);
     return rc;
 }
 

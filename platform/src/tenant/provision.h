@@ -22,12 +22,18 @@ typedef void (*provision_cb)(struct provision *v);
 struct provision {
     provision_cb done;
     void *owner;
+    // The identity of the directory: the database becomes that of the tenant, unless another
+    // tenant has it.  NULL: a tenant already.  Borrowed until done.
+    const char *directory;
+    const char *instead_of; // a tenant that does not exist any more; "": none
 
     // the result, for done
     int status;
     struct fault why; // does not name the tenant
     unsigned version; // schema version afterwards
     unsigned n_migrations, n_objects;
+    char taken_by[TENANT_NAME_MAX +
+                  1]; // the database is that of this tenant; status QE_CONFLICT
     // The database has subscriptions or recurring campaigns: it was a tenant's before.
     bool has_triggers;
     uint64_t us;

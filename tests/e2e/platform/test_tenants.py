@@ -268,6 +268,41 @@ def test_a_database_is_that_of_one_tenant(platform, pg, tenant_name):
     admin.close()
 
 
+def test_a_database_that_the_platform_created_is_not_adopted_as_another_tenant(platform, pg, tenant_name):
+    t = platform.add_tenant(tenant_name)
+    other = tenant_name + "-b"
+    url = "postgresql://%s@%s:%d/%s" % (pg.user, pg.host, pg.port, t["database"])
+    refused = platform.post("/api/v1/tenants", {"name": other, "url": url}, timeout=60).expect(409).json["error"]
+    assert "the database is that of tenant " + tenant_name in refused
+    assert other not in platform.tenants() and platform.tenants()[tenant_name]["state"] == "ready"
+    platform.remove_tenant(tenant_name, drop=False).expect(200)
+    assert platform.add_tenant(other, url=url)["state"] == "ready"  # it is nobody's now
+    again = platform.post("/api/v1/tenants", {"name": tenant_name}, timeout=60).expect(409).json["error"]  # finds its old database
+    assert "the database is that of tenant " + other in again
+    platform.remove_tenant(other, drop=False).expect(200)
+    platform.add_tenant(tenant_name)
+    platform.remove_tenant(tenant_name).expect(200)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+def test_another_spelling_of_an_address_is_the_same_database(platform, pg, mariadb, tenant_name, kind):
+    other = tenant_name + "-b"
+    if kind == "mysql":
+        mariadb.create_database(tenant_name)
+        url = mariadb.url(tenant_name)
+    else:
+        pg.create_database(tenant_name)
+        url = adopt_url(pg, tenant_name, "x")
+    assert "127.0.0.1" in url
+    platform.add_tenant(tenant_name, url=url)
+    refused = platform.post("/api/v1/tenants", {"name": other, "url": url.replace("127.0.0.1", "localhost")}, timeout=60).expect(409).json["error"]
+    assert "the database is that of tenant " + tenant_name in refused
+    assert other not in platform.tenants()
+    platform.remove_tenant(tenant_name, drop=False).expect(200)
+    platform.add_tenant(other, url=url.replace("127.0.0.1", "localhost"))
+    platform.remove_tenant(other, drop=False).expect(200)
+
+
 def test_the_control_database_does_not_become_a_tenant(platform, pg, tenant_name):
     url = "postgresql://%s@%s:%s/%s" % (pg.user, pg.host, pg.port, platform.env["PLATFORM_PG_DB"])
     answer = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}, timeout=60)

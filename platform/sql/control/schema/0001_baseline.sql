@@ -1,5 +1,11 @@
 -- The control database of the platform.
 
+-- The identity of this directory of tenants.  A tenant's database records it, with the name of its tenant.
+create table platform.directory (
+    id uuid primary key default gen_random_uuid()
+);
+insert into platform.directory default values;
+
 -- The tenants, and where their databases are.
 create table platform.tenant (
     name text primary key check (name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'),

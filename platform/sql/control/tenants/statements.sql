@@ -5,9 +5,9 @@
 -- columns tenant_body: body text
 
 -- statement: tenant_add
--- returns one row: added text
+-- returns one row: added text, directory text
 -- By platform/src/platform/tenants.c.
-select platform.tenant_add($1::text, $2::text, $3::text, $4::text, $5::text);
+select platform.tenant_add($1::text, $2::text, $3::text, $4::text, $5::text), (select id::text from platform.directory);
 
 -- statement: tenant_changes
 -- returns: @tenant_row, gone bool

@@ -4,13 +4,16 @@
 -- in:        name; url and database (null: unchanged); whether a credential is given, and its value; the kind of the url
 -- out:       outcome: changed, unknown, made (created by the platform), kind (the url is of another kind); the tenant as
 --            JSON
--- locks:     the row of platform.tenant
+-- locks:     advisory, by address; the row of platform.tenant
 create or replace function platform.tenant_rotate(p_name text, p_url text, p_has_credential boolean, p_credential text,
                                                   p_database text, p_kind text, out outcome text, out body text)
 language plpgsql set search_path = platform, pg_temp as $$
 declare
     v tenant;
 begin
+    if p_url is not null then
+        perform pg_advisory_xact_lock(hashtextextended(p_url, 7642));
+    end if;
     select * into v from tenant t where t.name = p_name and t.state <> 'gone' for update;
     if not found then
         outcome := 'unknown';

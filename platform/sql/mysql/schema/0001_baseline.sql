@@ -1,6 +1,11 @@
 -- The write model of a tenant on MySQL: the tables of platform/sql/tenant/schema/0001_baseline/01_write_model.sql, which describes them.
 -- Times are UTC.  tags is a JSON array.  The character set does not depend on the database, so that every text of an event can be stored.
 
+create table if not exists belongs_to (
+    directory char(36) character set ascii primary key,
+    tenant    varchar(64) not null
+) character set utf8mb4 collate utf8mb4_bin;
+
 create table if not exists customer (
     id            bigint auto_increment primary key,
     customer_uuid char(36) character set ascii not null unique,

@@ -12,6 +12,12 @@ begin
     end if;
 end $$;
 
+-- Whose database this is: the name of the tenant in a directory (platform.directory).  Two tenants of one directory must not share a database.
+create table crm.belongs_to (
+    directory uuid primary key,
+    tenant    text not null
+);
+
 create table crm.customer (
     id            bigint generated always as identity primary key,
     customer_uuid uuid not null unique,
