@@ -17,6 +17,7 @@
 struct tls {
     SSL *ssl;
     BIO *in, *out; // owned by the SSL
+    bool was_closed;
 };
 
 static const char *tls_reason(void)
@@ -223,13 +224,13 @@ ssize_t tls_read(struct tls *t, char *bytes, size_t n)
 
     if (got > 0)
         return got;
-    return SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : -1;
+    int why = SSL_get_error(t->ssl, got);
+    // SSL_get_shutdown() is also set by a fatal alert, behind which data may be missing.
+    t->was_closed = why == SSL_ERROR_ZERO_RETURN;
+    return why == SSL_ERROR_WANT_READ ? 0 : -1;
 }
 
-bool tls_was_closed(const struct tls *t)
-{
-    return SSL_get_shutdown(t->ssl) & SSL_RECEIVED_SHUTDOWN;
-}
+bool tls_was_closed(const struct tls *t) { return t->was_closed; }
 
 void tls_take(struct tls *t, struct buf *out)
 {

@@ -1,4 +1,5 @@
-// Tests of the boundaries of answers inside a TLS stream: several records may arrive at once.
+// Tests of the boundaries of answers inside a TLS stream: several records may arrive at once,
+// and the stream may end in several ways.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -108,7 +109,36 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void open_server(struct server *s)
+// Sends an answer that ends with the connection, and then the end: close_notify, or the alert
+// of a server that fails.
+static void *run_end(struct server *s, bool fails)
+{
+    static const char part[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart";
+    static const char garbage[] = "\x17\x03\x03\x00\x18not a record of this stream";
+    char byte;
+    SSL *ssl = accept_tls(s);
+
+    assert_true(read_head(ssl));
+    SSL_write(ssl, part, sizeof part - 1);
+    if (fails) {
+        BIO *in = BIO_new(BIO_s_mem());
+        BIO_write(in, garbage, 5 + 0x18);
+        int fd = SSL_get_rfd(ssl);
+        SSL_set0_rbio(ssl, in);
+        assert_true(SSL_read(ssl, &byte, 1) < 0); // this puts the alert behind the answer
+        SSL_set_rfd(ssl, fd);
+    } else {
+        (void)SSL_shutdown(ssl);
+    }
+    send_all(ssl);
+    end(ssl);
+    return NULL;
+}
+
+static void *run_close(void *arg) { return run_end(arg, false); }
+static void *run_alert(void *arg) { return run_end(arg, true); }
+
+static void open_server(struct server *s, void *(*serve)(void *arg))
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
@@ -119,11 +149,12 @@ static void open_server(struct server *s)
     assert_int_equal(listen(s->listener, 4), 0);
     assert_int_equal(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
     s->port = ntohs(a.sin_port);
-    assert_int_equal(pthread_create(&s->thread, NULL, run, s), 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
 struct outcome {
     char body[16];
+    int code;
     _Atomic bool is_done;
 };
 
@@ -131,7 +162,7 @@ static void on_done(struct queen_response *r, const struct queen_error *err, voi
 {
     struct outcome *o = ctx;
 
-    (void)err;
+    o->code = err->code;
     snprintf(o->body, sizeof o->body, "%s", r ? r->body : "none");
     queen_response_free(r);
     o->is_done = true;
@@ -146,7 +177,7 @@ static void an_unrequested_answer_in_the_same_segment_is_not_used(void **state)
     struct outcome first = {0}, second = {0};
     char url[64];
 
-    open_server(&s);
+    open_server(&s, run);
     snprintf(url, sizeof url, "https://127.0.0.1:%u", s.port);
     struct queen_client *c = queen_client_new(
         &(struct queen_options){.url = url, .insecure = true, .max_connections = 1}, &err);
@@ -162,10 +193,52 @@ static void an_unrequested_answer_in_the_same_segment_is_not_used(void **state)
     assert_string_equal(second.body, "two");
 }
 
+static struct outcome request_until_the_end(void *(*serve)(void *arg))
+{
+    struct server s;
+    struct queen_error err;
+    struct outcome o = {0};
+    char url[64];
+
+    open_server(&s, serve);
+    snprintf(url, sizeof url, "https://127.0.0.1:%u", s.port);
+    struct queen_client *c = queen_client_new(
+        &(struct queen_options){.url = url, .insecure = true, .attempts = 1}, &err);
+    assert_non_null(c);
+    queen_request_start(c, &(struct queen_request){.path = "/1"}, on_done, &o);
+    wait_until(o.is_done);
+    queen_client_free(c);
+    pthread_join(s.thread, NULL);
+    close(s.listener);
+    SSL_CTX_free(s.ctx);
+    return o;
+}
+
+static void an_answer_without_a_length_ends_with_close_notify(void **state)
+{
+    (void)state;
+    struct outcome o = request_until_the_end(run_close);
+
+    assert_string_equal(o.body, "part");
+    assert_int_equal(o.code, QUEEN_OK);
+}
+
+// OpenSSL notes a shutdown for a fatal alert, too.
+static void an_answer_that_a_fatal_alert_cuts_off_is_an_error(void **state)
+{
+    (void)state;
+    struct outcome o = request_until_the_end(run_alert);
+
+    assert_string_equal(o.body, "none");
+    assert_int_equal(o.code, QUEEN_E_UNREACHABLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unrequested_answer_in_the_same_segment_is_not_used),
+        cmocka_unit_test(an_answer_without_a_length_ends_with_close_notify),
+        cmocka_unit_test(an_answer_that_a_fatal_alert_cuts_off_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
