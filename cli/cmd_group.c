@@ -129,6 +129,8 @@ static int lag(struct cli *cli)
         return ask_complain(cli, CLI_USAGE, "--search and --limit need --queue");
     if (queue)
         return lag_on_queue(cli, cli->args.rest[0], queue);
+    if (cli->args.n_rest > 0 && args_has(&cli->args, "min"))
+        return ask_complain(cli, CLI_USAGE, "--min is for the lag of all groups");
     if (cli->args.n_rest > 0) {
         path_start(&path, "/api/v1/consumer-groups");
         path_part(&path, cli->args.rest[0]);

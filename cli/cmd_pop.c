@@ -43,6 +43,9 @@ static int pop(struct cli *cli)
     span body = SPAN_NONE;
     size_t n = 0;
 
+    if (args_has(&cli->args, "partition") && args_has(&cli->args, "partitions"))
+        return ask_complain(cli, CLI_USAGE,
+                            "--partition and --partitions must not be combined");
     path_of_pop(cli, &path, wait_ms);
     int rc = ask_patiently(cli, "GET", buf_span(&path), SPAN_NONE,
                            wait_ms ? (unsigned)wait_ms + 5000 : 0, &body);
@@ -251,6 +254,10 @@ static int ack(struct cli *cli)
                             status);
     if (args->n_rest == 1)
         return ask_complain(cli, CLI_USAGE, "TRANSACTION_ID is missing; see --help");
+    if (args->n_rest == 0 && args_has(args, "lease"))
+        return ask_complain(cli, CLI_USAGE,
+                            "--lease is for one message given as arguments; messages from "
+                            "stdin have theirs");
     if (args->n_rest == 0 && isatty(STDIN_FILENO))
         return ask_complain(cli, CLI_USAGE,
                             "nothing to acknowledge: queen pop QUEUE | queen ack");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/attrs.h"
+#include "base/known.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/confirm.h"
@@ -88,17 +89,51 @@ static int cmd_queue_show(struct cli *cli)
     return rc;
 }
 
+// The server ignores others, because clients send such.  tests/e2e/broker/test_unknown_names.py
+// compares this list with that of the server.
+static const char *const option_names[] = {"leaseTime",
+                                           "retryLimit",
+                                           "retryDelay",
+                                           "maxSize",
+                                           "ttl",
+                                           "deadLetterQueue",
+                                           "priority",
+                                           "dlqAfterMaxRetries",
+                                           "delayedProcessing",
+                                           "windowBuffer",
+                                           "retentionSeconds",
+                                           "completedRetentionSeconds",
+                                           "retentionEnabled",
+                                           "encryptionEnabled",
+                                           "allowUnencrypted",
+                                           "maxWaitTimeSeconds",
+                                           "retryPolicy",
+                                           "partitions",
+                                           "maxDeliveries",
+                                           "ordering",
+                                           "settlement",
+                                           "maxInFlight",
+                                           "rateLimit",
+                                           "rateBurst",
+                                           NULL};
+
 // Converts KEY=VALUE to members of a JSON object; a value that is not JSON becomes a string.
 static int put_options(struct cli *cli, struct buf *b, char **pairs, size_t n)
 {
+    const struct known_names known = {.texts = option_names};
+    struct fault f;
+
     for (size_t i = 0; i < n; i++) {
         const char *equals = strchr(pairs[i], '=');
         if (!equals || equals == pairs[i])
             return ask_complain(cli, CLI_USAGE, "\"%s\" must have the form OPTION=VALUE",
                                 pairs[i]);
+        span name = {pairs[i], (size_t)(equals - pairs[i])};
+        if (known_check(name, &known, KNOWN_ONLY, "option", &f) != 0)
+            return ask_complain(cli, CLI_USAGE, "%s", f.text);
         if (i > 0)
             buf_putc(b, ',');
-        js_put_text(b, (span){pairs[i], (size_t)(equals - pairs[i])});
+        js_put_text(b, name);
         buf_putc(b, ':');
         struct js j = js_read(span_of(equals + 1));
         span value = js_skip(&j);
@@ -128,17 +163,31 @@ static int put_configuration(struct cli *cli, struct buf *b)
 }
 
 // The answer of a configure request contains options that do not act, as the contract has it.
-static int show_options(struct cli *cli)
+static int show_options(struct cli *cli, span answer)
 {
     static const struct column columns[] = {{"queue", "queue.name", CELL_TEXT},
                                             {"namespace", "queue.namespace", CELL_TEXT},
                                             {"task", "queue.task", CELL_TEXT},
                                             {"options", "queue.options", CELL_TEXT}};
     span body;
+    struct buf b = {0};
     int rc = queue_read(cli, &body);
 
-    if (rc == CLI_OK)
+    if (rc == CLI_OK && !cli->out.json) {
         record_show(cli, body, columns, countof(columns));
+    } else if (rc == CLI_OK) {
+        static const char *const kept[] = {"configured", "queueId",   "partitionId",
+                                           "queue",      "namespace", "task"};
+        for (unsigned i = 0; i < countof(kept); i++) {
+            buf_printf(&b, "%s\"%s\":", i == 0 ? "{" : ",", kept[i]);
+            buf_put(&b, pick(answer, kept[i]));
+        }
+        buf_put_lit(&b, ",\"options\":");
+        buf_put(&b, pick(body, "queue.options"));
+        buf_putc(&b, '}');
+        out_line(buf_span(&b));
+    }
+    buf_free(&b);
     return rc;
 }
 
@@ -151,10 +200,8 @@ static int configure(struct cli *cli)
     if (rc == CLI_OK)
         rc = ask(cli, "POST", SPAN("/api/v1/configure"), buf_span(&b), &body);
     buf_free(&b);
-    if (rc == CLI_OK && cli->out.json)
-        out_line(body);
-    else if (rc == CLI_OK)
-        rc = show_options(cli);
+    if (rc == CLI_OK)
+        rc = show_options(cli, body);
     return rc;
 }
 

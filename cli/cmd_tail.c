@@ -51,6 +51,18 @@ static int tail(struct cli *cli)
 
     if (timed && all)
         return ask_complain(cli, CLI_USAGE, "--from and --all must not be combined");
+    bool chosen = group || timed || all; // which messages, other than the last ones
+    if (chosen && args_has(a, "last"))
+        return ask_complain(cli, CLI_USAGE, "--last must not be combined with --%s",
+                            group   ? "group"
+                            : timed ? "from"
+                                    : "all");
+    if (!chosen && args_has(a, "partition"))
+        return ask_complain(cli, CLI_USAGE, "--partition needs --all, --from or --group");
+    if (!chosen && !args_has(a, "follow") && args_has(a, "limit"))
+        return ask_complain(cli, CLI_USAGE,
+                            "--limit needs --follow, --all, --from or --group; --last limits "
+                            "the last messages");
     if (group)
         return consume(&t, group, all ? "1970-01-01T00:00:00Z" : timed ? from : NULL, false);
 

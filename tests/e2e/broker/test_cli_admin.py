@@ -88,6 +88,29 @@ def test_all_lists_agree_on_the_number_of_partitions(cli, queue, group, make_bro
 def test_wrong_options_of_a_queue_are_rejected(cli, queue):
     assert "OPTION=VALUE" in cli("queue", "configure", queue, "leaseTime").expect(1).err
     assert "leaseTime" in cli("queue", "configure", queue, "leaseTime=soon").expect(3).err
+    assert 'did you mean "leaseTime"?' in cli("queue", "create", queue, "leasetime=5").expect(1).err
+    assert 'unknown option "colour"' in cli("queue", "configure", queue, "leaseTime=5", "colour=red").expect(1).err
+    cli("queue", "show", queue).expect(4)
+
+
+def test_a_pipe_shows_the_options_that_take_effect(cli, queue):
+    """It had a ttl of an hour that does nothing."""
+    for row in (cli("queue", "create", queue, "leaseTime=45").expect().rows[0], cli("queue", "configure", queue, "ttl=60").expect().rows[0]):
+        shown = cli("queue", "show", queue).expect().rows[0]["queue"]
+        assert row["configured"] is True and row["queueId"] == shown["id"] and row["queue"] == queue
+        assert ("ttl" in row["options"]) is (row["options"]["leaseTime"] == 300) and "deadLetterQueue" not in row["options"]
+    assert row["options"] == shown["options"]
+
+
+@pytest.mark.parametrize("command, error", [
+    ("tail Q --all --last 3", "--last must not be combined with --all"), ("tail Q --group g --last 3", "--last must not be combined with --group"),
+    ("tail Q --from -1h -n 3", "--last must not be combined with --from"), ("tail Q --partition p", "--partition needs"),
+    ("tail -f Q --partition p", "--partition needs"), ("tail Q --limit 3", "--limit needs"), ("pop Q --partition p --partitions 3", "--partitions"),
+    ("ack --lease x", "--lease is for one message"), ("group lag g --min 10m", "--min is for the lag of all groups")])
+def test_options_that_would_be_ignored_are_refused(cli, queue, command, error):
+    cli("push", queue, "1", "-q").expect()
+    assert error in cli(*[queue if word == "Q" else word for word in command.split()], input="").expect(1).err
+    assert cli("pop", queue).expect().rows[0]["data"] == 1, "nothing was taken"
 
 
 @pytest.mark.parametrize("command", [["queue", "rm"], ["queue", "purge"], ["group", "rm"]])

@@ -276,7 +276,9 @@ def test_all_lists_of_options_are_the_same(broker, queue):
     (names,) = re.findall(r"check_names\(o, '{(.*?)}'", text, re.S)
     in_sql = {n.strip() for n in names.split(",")}
     read = set(re.findall(r"option_\w+\(o, '(\w+)'", text)) | set(re.findall(r"\bo ->>? '(\w+)'", text))
-    assert in_c == in_sql == read
+    code = open(os.path.join(REPO, "cli/cmd_queue.c")).read()
+    (names,) = re.findall(r"option_names\[\] = {(.*?)NULL}", code, re.S)
+    assert in_c == in_sql == read == set(re.findall(r'"(\w+)"', names))
     refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "options": {"orderin": "none"}}), 'did you mean "ordering"?')
     refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "ordering": "none"}), 'inside "options"')
 
