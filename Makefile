@@ -22,7 +22,7 @@ TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transacti
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench bench-peers bench-scaling format format-check \
-	layers frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-ha test-kubernetes test-versions clean help
+	layers sizes frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-ha test-kubernetes test-versions clean help
 .DEFAULT_GOAL := all
 
 all: release         ## hardened release build of everything; the programs are build/queen and build/queen-platform
@@ -105,7 +105,7 @@ check:               ## everything that must hold before a push; one line per pa
 	tools/deps.sh check
 	tools/check.py $(PARTS)
 
-lint: format-check layers frozen walks doc-links  ## checks without a build: format, layers, frozen schema, names in the walks, links
+lint: format-check layers sizes frozen walks doc-links  ## checks without a build: format, layers, sizes, frozen schema, names in the walks, links
 
 bench: release       ## the benchmarks; see bench/
 	bench/run.sh
@@ -123,6 +123,8 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 layers:
 	tools/check_layers.py
+sizes:
+	tools/check_sizes.py
 frozen:
 	tools/check_frozen.sh
 walks:

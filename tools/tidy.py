@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""clang-tidy over the C sources of the products.   tools/tidy.py BUILD_DIR
+"""clang-tidy over the C sources of the products.   tools/tidy.py BUILD_DIR [FILE...]
 
 A file that passed is not examined again until its preprocessed text, .clang-tidy or clang-tidy itself changes. The folder
-build/tidy remembers which ones passed.
+build/tidy remembers which ones passed. With files or folders it examines only these.
 """
 import concurrent.futures
 import hashlib
@@ -51,14 +51,20 @@ def examine(build, stamps, source, folder, command, salt):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: tools/tidy.py BUILD_DIR")
+    if len(sys.argv) < 2:
+        sys.exit("usage: tools/tidy.py BUILD_DIR [FILE...]")
+    wanted = tuple(os.path.relpath(path, ROOT) for path in sys.argv[2:])
     os.chdir(ROOT)
     build, stamps = sys.argv[1], os.path.join("build", "tidy")
     os.makedirs(stamps, exist_ok=True)
     with open(".clang-tidy", "rb") as f:
         salt = f.read() + subprocess.run(["clang-tidy", "--version"], check=True, stdout=subprocess.PIPE).stdout + repr(EXTRA).encode()
     sources = commands(build)
+    for path in wanted:
+        if not any((source + "/").startswith(path + "/") for source in sources):
+            sys.exit("tidy: %s is no source of the products" % path)
+    if wanted:
+        sources = {source: how for source, how in sources.items() if any((source + "/").startswith(path + "/") for path in wanted)}
     if not sources:
         sys.exit("tidy: no source of the products in %s/compile_commands.json" % build)
     bad = 0
