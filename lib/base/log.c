@@ -20,8 +20,9 @@ enum {
     MAX_FIELDS = 3000, // bytes of all fields before escaping
     MAX_LINE = 4096,   // PIPE_BUF: a pipe takes a line of this length in one atomic write
     MAX_FMT = 1024,
-    LINE_RESERVE = 12, // room for a character, its escape and the end of the line
-    KEY_RESERVE = 24,  // the same, plus room for a value of a useful length
+    LINE_RESERVE = 12,  // room for a character, its escape and the end of the line
+    KEY_RESERVE = 32,   // the same, plus the colour of the key and a value of a useful length
+    EVENT_COLUMNS = 20, // on a terminal, so that fields begin in one column
 };
 
 // One "key=value" of a format, and the position of its value in the formatted text.
@@ -56,6 +57,7 @@ static const struct level {
 };
 
 static enum { TO_FILE, TO_TERMINAL, TO_JOURNAL } place;
+static bool has_colours; // of the terminal
 static enum log_format shape = LOG_TEXT;
 // stderr. If it could block, it is a second open file description of the same file: O_NONBLOCK
 // is a property of the description, which we may share with other processes.
@@ -107,6 +109,8 @@ void log_setup(enum log_level level, enum log_format format)
     log_threshold = level;
     shape = format;
     place = isatty(STDERR_FILENO) ? TO_TERMINAL : is_journal() ? TO_JOURNAL : TO_FILE;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    has_colours = !(no_color && no_color[0] != '\0') && !(term && strcmp(term, "dumb") == 0);
     open_again();
 }
 
@@ -182,6 +186,21 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
     errno = saved;
 }
 
+// The time of day is enough for a person who watches. Padding follows the colour, so that an
+// underline or a background would not show it.
+static void put_terminal_start(struct buf *line, const struct level *level, const char *event,
+                               const char *time)
+{
+    size_t len = strlen(event);
+    int pad = len < EVENT_COLUMNS ? (int)(EVENT_COLUMNS - len) : 0;
+
+    if (has_colours)
+        buf_printf(line, "\033[2m%.12s\033[0m %s%-5s\033[0m \033[1m%s\033[0m%*s", time,
+                   level->colour, level->name, event, pad, "");
+    else
+        buf_printf(line, "%.12s %-5s %s%*s", time, level->name, event, pad, "");
+}
+
 // Time, level and event, in the form of each destination.
 static void put_start(struct buf *line, const struct level *level, const char *event)
 {
@@ -193,8 +212,7 @@ static void put_start(struct buf *line, const struct level *level, const char *e
         buf_printf(line, "{\"ts\":\"%.*s\",\"level\":\"%s\",\"event\":\"%s\"", n, ts,
                    level->name, event);
     else if (place == TO_TERMINAL)
-        buf_printf(line, "\033[2m%.12s\033[0m %s%-5s\033[0m \033[1m%s\033[0m", ts + 11,
-                   level->colour, level->name, event);
+        put_terminal_start(line, level, event, ts + 11);
     else if (place == TO_JOURNAL) // the journal adds its own time
         buf_printf(line, "<%d>level=%s event=%s", level->priority, level->name, event);
     else
@@ -210,6 +228,8 @@ static void put_fields(struct buf *line, struct fields *w)
             break; // the field is left out as a whole
         if (shape == LOG_JSON)
             buf_printf(line, ",\"" SPAN_FMT "\":", SPAN_ARG(f.key));
+        else if (place == TO_TERMINAL && has_colours)
+            buf_printf(line, " \033[2m" SPAN_FMT "=\033[0m", SPAN_ARG(f.key));
         else
             buf_printf(line, " " SPAN_FMT "=", SPAN_ARG(f.key));
         put_value(line, &f);

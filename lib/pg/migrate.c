@@ -252,7 +252,7 @@ static int apply_migration(struct run *r, const struct pg_migration *m)
     if (rc == 0)
         rc = exec(r, what, "commit");
     if (rc == 0) {
-        log_info("migrate.applied", "version=%u name=%s", m->number, m->name);
+        log_debug("migrate.applied", "version=%u name=%s", m->number, m->name);
         r->done.n_migrations++;
     }
     return rc;
@@ -302,7 +302,7 @@ static int apply_objects(struct run *r)
         rc = exec(r, "procedures", "commit");
     r->complete = rc == 0;
     if (rc == 0 && r->done.n_objects > 0)
-        log_info("migrate.objects", "replaced=%u of=%u", r->done.n_objects,
-                 r->schema->n_objects);
+        log_debug("migrate.objects", "replaced=%u of=%u", r->done.n_objects,
+                  r->schema->n_objects);
     return rc;
 }

@@ -30,8 +30,11 @@ void banner_print(const struct listeners *l, bool exposed, const char *where,
            SPAN_ARG(url), SPAN_ARG(url));
     if (embedded)
         printf("  psql -h '%s' -U %s %s\n", embedded->hosts, embedded->user, embedded->db);
-    printf("The interface: " SPAN_FMT "/openapi.json; the manual: man queen, queen help\n\n",
-           SPAN_ARG(url));
+    printf("\n"
+           "Dashboard:     " SPAN_FMT "/\n"
+           "Interface:     " SPAN_FMT "/openapi.json\n"
+           "Documentation: queen help, man queen, docs/index.md\n\n",
+           SPAN_ARG(url), SPAN_ARG(url));
     if (fflush(stdout) != 0)
         log_debug("banner.failed", "why=\"stdout is closed\"");
     buf_free(&urls);
