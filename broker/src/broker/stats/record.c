@@ -28,6 +28,7 @@ enum {
     MAX_TRIES = 20,
     ALL_EVERY_S = 3600,
     TRIM_EVERY_S = 600,
+    PROMPT_US = 100000, // an answer within this time is good for a new estimate of the clock
     TRIM_ROWS = 50000,
     MAX_JITTER_MS = 500,
 };
@@ -105,6 +106,23 @@ static void sample_process(struct recorder *r, uint64_t now);
 static void on_record_due(struct due *d);
 static struct call *build(struct recorder *r, bool all);
 static void dispatch(struct recorder *r);
+// PostgreSQL read its clock between sent_us and now. After a prompt answer the middle of that
+// time is assumed. A call that waited, for a lock or for a standby, shows only limits: the
+// estimate stays if it is between them. A wrong one would shorten the delays of messages that
+// are written to the file buffer.
+static void estimate_clock(struct broker *b, int64_t pg_us, uint64_t sent_us)
+{
+    uint64_t now = clock_mono_us();
+    int64_t low = pg_us - (int64_t)now, high = pg_us - (int64_t)sent_us;
+
+    if (now - sent_us <= PROMPT_US)
+        b->pg_ahead_us = low + (high - low) / 2;
+    else if (b->pg_ahead_us < low)
+        b->pg_ahead_us = low;
+    else if (b->pg_ahead_us > high)
+        b->pg_ahead_us = high;
+}
+
 static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void trim(struct recorder *r);
 static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -432,8 +450,7 @@ static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_
 
     r->flying = false;
     if (status == 0 && pg_reply_rows(reply) == 1) {
-        b->pg_ahead_us =
-            pg_reply_unix_us(reply, 0, 0) - (int64_t)((clock_mono_us() + r->sent_us) / 2);
+        estimate_clock(b, pg_reply_unix_us(reply, 0, 0), r->sent_us);
     } else if (!b->closing && ++r->tries < MAX_TRIES) {
         if (!is_outage(status) && !is_worth_retry(status))
             log_warn("metrics.record", "status=%s detail=\"%s\"", err_name(status),
