@@ -19,6 +19,7 @@ import urllib.error
 import urllib.request
 import uuid
 from datetime import datetime, timedelta, timezone
+from urllib.parse import quote
 
 from demo_shop import Shop
 
@@ -151,6 +152,28 @@ def fill(business):
         business.send(batch)
 
 
+SEGMENTS = [("rich in Lisbon or Porto", {"and": [{"attribute": "wallet_balance", "operator": "gt", "value": 50},
+                                                 {"or": [{"attribute": "city", "operator": "eq", "value": c} for c in ("Lisbon", "Porto")]}]}),
+            ("credit over 100", {"attribute": "wallet_balance", "operator": "gt", "value": 100})]
+
+
+def audience(tenant):
+    """Saved segments, a queue for their changes, and campaigns."""
+    path = "/api/v1/tenants/%s/" % tenant
+    for name, tree in SEGMENTS:
+        ask("POST", path + "segments", {"name": name, "filter": tree})
+    ask("PUT", path + "segments/%s/subscription" % quote(SEGMENTS[1][0]), {"queue": "segments.rich", "everySeconds": 10, "initial": False})
+    for name, segment, when in (("Spring greetings", SEGMENTS[0][0], "now"), ("Thank you", SEGMENTS[1][0], "entering"),
+                                ("Weekly news", SEGMENTS[0][0], {"cron": "0 9 * * 1", "timezone": "Europe/Lisbon"})):
+        ask("POST", path + "campaigns", {"name": name, "segment": segment, "when": when, "queue": "campaigns.email", "channel": "email",
+                                         "template": {"subject": "Hello {{first_name}}"}})
+
+
+def count_segments(tenant):
+    for name, _ in SEGMENTS:
+        ask("POST", "/api/v1/tenants/%s/segments/%s/count" % (tenant, quote(name)), {})
+
+
 def wait_counted(tenant, wanted):
     """Until the tenant's customers are in its tables."""
     end = time.monotonic() + 120
@@ -191,13 +214,16 @@ Ctrl-C ends everything.
 def live(businesses):
     """Things happen until somebody stops us."""
     end = time.monotonic() + SECONDS if SECONDS else None
-    sent, shown = 0, time.monotonic()
+    sent, shown, counted = 0, time.monotonic(), 0
     while end is None or time.monotonic() < end:
         b = random.choice(businesses)
         now = datetime.now(timezone.utc)
         n = max(1, round(RATE / 10))
         b.send([b.doing(b.rng.choice(b.customers), now) for _ in range(n)])
         sent += n
+        if time.monotonic() - counted > 30:
+            counted = time.monotonic()
+            count_segments(TENANTS[0])
         if time.monotonic() - shown > 10:
             shown = time.monotonic()
             print("%d live events sent" % sent, flush=True)
@@ -230,6 +256,7 @@ def main():
             print("  %s: %d customers" % (tenant, CUSTOMERS), flush=True)
         for tenant in TENANTS:
             wait_counted(tenant, CUSTOMERS)
+        audience(TENANTS[0])
         hints()
         live(businesses)
     except Stop:

@@ -1,6 +1,6 @@
 """demo_shop.py: a shop's traffic on the broker of the demo, so that every page of the dashboard has something to show.
 
-A fast consumer group and one that falls behind, payments that fail and are retried later, e-mails of which some become dead letters, messages
+A fast consumer group and one that falls behind, payments that fail and are retried later, e-mails and webhooks of which some become dead letters, messages
 for later, recurring messages, and sensors with many partitions.
 """
 import json
@@ -12,6 +12,8 @@ import urllib.request
 from datetime import datetime, timedelta, timezone
 
 ERRORS = [("card declined", "DECLINED"), ("connect ECONNREFUSED 10.0.0.7:443", "UNREACHABLE"), ("timeout after 30 s", "TIMEOUT"), ("HTTP 503 from gateway", "HTTP_503")]
+
+REFUSALS = [("410 Gone: the shop has closed", "HTTP_410"), ("certificate has expired", "TLS"), ("422 Unprocessable: field total is missing", "HTTP_422")]
 
 
 class Shop:
@@ -43,6 +45,9 @@ class Shop:
         for i in range(12):
             self.configure("sensors-%02d" % i, "devices", completedRetentionSeconds=3600)
         self.configure("telemetry", "devices", partitions=16)
+        self.configure("webhooks", "notify", leaseTime=20)
+        self.query = self.ask("POST", "/streams/v1/queries", {"name": "revenue-by-customer", "source_queue": "orders", "sink_queue": "revenue",
+                                                              "config_hash": "1"})["query_id"]
         now = datetime.now(timezone.utc)
         for i in range(60):
             due = now + timedelta(seconds=random.randint(60, 6 * 86400))
@@ -66,6 +71,31 @@ class Shop:
     def email(self):
         self.push("emails", "Default", {"to": "user%d@example.org" % random.randint(1, 999), "template": "welcome"})
         return 1
+
+    def webhook(self):
+        """Receivers that refuse some of their messages for good: dead letters of several kinds."""
+        self.push("webhooks", "shop-%d" % random.randint(1, 8), {"event": "order.paid", "url": "https://shop%d.example/hook" % random.randint(1, 8)})
+        answer = self.ask("GET", "/api/v1/pop/queue/webhooks?batch=1&consumerGroup=sender")
+        for m in (answer or {}).get("messages", []):
+            ack = {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": "completed", "consumerGroup": "sender"}
+            if random.random() < 0.25:
+                error, code = random.choice(REFUSALS)
+                ack.update(status="dlq", error=error, errorCode=code, worker="sender-1")
+            self.ask("POST", "/api/v1/ack", ack)
+        return 0.7
+
+    def revenue(self):
+        """A stream: the turnover of each customer, as state and as messages."""
+        answer = self.ask("GET", "/api/v1/pop/queue/orders?batch=20&wait=true&timeout=2000&consumerGroup=streams.revenue-by-customer")
+        messages = (answer or {}).get("messages", [])
+        if messages:
+            last, total = messages[-1], sum(m["data"]["total"] for m in messages)
+            self.ask("POST", "/streams/v1/cycle", {
+                "query_id": self.query, "partition_id": last["partitionId"], "consumer_group": "streams.revenue-by-customer",
+                "state_ops": [{"type": "upsert", "key": "turnover", "value": {"sum": total}}],
+                "push_items": [{"queue": "revenue", "partition": last["partition"], "payload": {"sum": total}}],
+                "ack": {"transactionId": last["transactionId"], "leaseId": last["leaseId"], "status": "completed", "count": len(messages)}, "release_lease": True})
+        return 0.2
 
     def report(self):
         self.push("reports", "daily", {"report": random.randint(1, 99)})
@@ -121,7 +151,7 @@ class Shop:
 
     def start(self):
         self.prepare()
-        steps = [self.order, self.payment, self.email, self.report, self.sensor, self.telemetry, self.trace]
+        steps = [self.order, self.payment, self.email, self.report, self.sensor, self.telemetry, self.trace, self.webhook, self.revenue]
         steps += [self.consumer(*c) for c in (("orders", "fulfilment", 20, 0, 0.05), ("orders", "analytics", 5, 0, 2), ("payments", "ledger", 5, 0.3, 0.05),
                                               ("emails", "mailer", 1, 0.4, 0.2), ("reports", "bi", 1, 0, 3),
                                               *(("sensors-%02d" % i, "dashboards", 100, 0, 1) for i in range(6)))]

@@ -138,3 +138,10 @@ export function usePoll<T>(path: string | null, ms = 2000): Loaded<T> {
     const fresh = state.path === path;
     return { data: fresh ? state.data : undefined, error: fresh ? state.error : undefined, reload: () => setRound((n) => n + 1) };
 }
+
+/** The last answer that came, so that a list stays while its next page, order or search is loaded. */
+export function useKept<T>(data: T | undefined): T | undefined {
+    const kept = useRef<T>();
+    if (data !== undefined) kept.current = data;
+    return kept.current;
+}

@@ -29,7 +29,8 @@ export function bytes(n: number | null | undefined): string {
 /** Seconds as the two largest units: 93784 -> "1 d 2 h". */
 export function duration(s: number | null | undefined): string {
     if (s === null || s === undefined || !Number.isFinite(s)) return "–";
-    if (s < 0.001) return "0 s";
+    if (s < 0.000001) return "0 s";
+    if (s < 0.001) return Math.round(s * 1e6) + " µs";
     if (s < 1) return Math.round(s * 1000) + " ms";
     if (s < 10) return s.toFixed(1).replace(/\.0$/, "") + " s";
     const units: [string, number][] = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
@@ -49,7 +50,7 @@ export function duration(s: number | null | undefined): string {
 export function durationShort(s: number): string {
     const units: [string, number][] = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
     for (const [name, size] of units) if (s >= size) return (s / size).toFixed(s / size >= 10 || s % size === 0 ? 0 : 1) + " " + name;
-    return s === 0 ? "0" : Math.round(s * 1000) + " ms";
+    return s === 0 ? "0" : s < 0.001 ? Math.round(s * 1e6) + " µs" : Math.round(s * 1000) + " ms";
 }
 
 export const millis = (ms: number | null | undefined) => duration(ms === null || ms === undefined ? ms : ms / 1000);

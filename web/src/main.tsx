@@ -17,6 +17,7 @@ import { QueuePage } from "./pages/queue";
 import { QueuesPage } from "./pages/queues";
 import { ScheduledPage } from "./pages/scheduled";
 import { SettingsPage } from "./pages/settings";
+import { StreamsPage } from "./pages/streams";
 import { SystemPage } from "./pages/system";
 import { TracesPage } from "./pages/traces";
 import { CampaignPage } from "./platform/campaigns";
@@ -34,6 +35,7 @@ const BROKER: Page[] = [
     { id: "dead-letters", label: "Dead letters", op: "list_dlq", page: DeadLettersPage },
     { id: "scheduled", label: "Scheduled", op: "list_scheduled", page: ScheduledPage },
     { id: "processors", label: "Processors", op: "list_processors", page: ProcessorsPage },
+    { id: "streams", label: "Streams", op: "list_streams", page: StreamsPage },
     { id: "traces", label: "Traces", op: "trace_names", page: ({ path }) => <TracesPage name={path[1]} /> },
     { id: "system", label: "System", op: "status", page: SystemPage },
     { id: "settings", label: "Settings", op: "settings", page: SettingsPage },

@@ -231,3 +231,22 @@ export interface Health {
     version?: string;
     warnings?: string[];
 }
+
+/** A partition of a queue, as a consumer group has it. */
+export interface PartitionOfGroup {
+    partition: string;
+    partitionId: string;
+    cursor: number | null;
+    totalConsumed: number;
+    lag: number;
+    lagSeconds: number;
+    lastConsumedAt: string | null;
+    leaseId: string | null;
+    leaseExpiresAt: string | null;
+}
+
+export interface GroupPartitions {
+    leases: number;
+    partitions: PartitionOfGroup[];
+    pagination: { limit: number; offset: number; total: number };
+}

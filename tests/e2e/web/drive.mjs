@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { actions } from "./actions.mjs";
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
 const require = createRequire(path.join(root, "web/package.json"));
@@ -62,21 +63,27 @@ const until = async (what, f) => {
 };
 
 const PAGES = ["#/", "#/queues", "#/queues/orders", "#/queues/orders?tab=partitions", "#/queues/orders?tab=groups", "#/queues/orders?tab=messages", "#/queues/orders?tab=options",
-    "#/groups", "#/groups/shipping/orders", "#/groups/aggregator/telemetry?tab=owners", "#/dead-letters", "#/search?q=book", "#/processors", "#/settings", "#/audit", "#/scheduled", "#/scheduled?tab=recurring", "#/traces", "#/traces/audit", "#/system", "#/keys"];
+    "#/groups", "#/groups/shipping/orders", "#/groups/aggregator/telemetry?tab=owners", "#/dead-letters", "#/streams", "#/search?q=book", "#/processors", "#/settings", "#/audit", "#/scheduled", "#/scheduled?tab=recurring", "#/traces", "#/traces/audit", "#/system", "#/keys"];
+
+const source = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const axe = async (where) => {
+    await page.evaluate(source);
+    const found = await page.evaluate(async () => (await globalThis.axe.run({ resultTypes: ["violations"] })).violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).slice(0, 3).join(" | ")}`));
+    assert.deepEqual(found, [], where);
+};
 
 const scenarios = {
+    ...actions({ page, open, seen, gone, button, click, fill, api, until, allowed, axe, input, PAGES }),
+
     /** Every page shows its content, and axe finds no serious or critical problem. */
     async pages() {
-        const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
         await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: input.scheme }]);
         const mine = [...PAGES, "#/message/" + input.message].filter((_, i) => i % input.parts === input.part);
         for (const hash of mine) {
             await open(hash);
             await page.waitForSelector("h1");
             await page.waitForFunction(() => document.querySelector(".skeleton") === null);
-            await page.evaluate(axe);
-            const found = await page.evaluate(async () => (await globalThis.axe.run({ resultTypes: ["violations"] })).violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).slice(0, 3).join(" | ")}`));
-            assert.deepEqual(found, [], hash);
+            await axe(hash);
         }
     },
 
@@ -469,12 +476,15 @@ const scenarios = {
 
     /** Every page of the platform; a segment is built, counted, saved, explained and deleted. */
     async platform() {
-        const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
         const check = async (where) => {
-            await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
-            await page.evaluate(axe);
-            const found = await page.evaluate(async () => (await globalThis.axe.run()).violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => v.id + " " + v.nodes[0].html.slice(0, 160)));
-            assert.deepEqual(found, [], where);
+            for (const scheme of ["light", "dark"]) {
+                await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+                await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
+                await axe(`${scheme}: ${where}`);
+            }
+            await page.setViewport({ width: 390, height: 800 });
+            assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "as wide as a phone: " + where);
+            await page.setViewport({ width: 1280, height: 900 });
         };
         for (const hash of ["#/", "#/tenants", "#/tenants/shop", "#/pools", "#/audit"]) {
             await open(hash);

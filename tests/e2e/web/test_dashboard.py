@@ -100,6 +100,60 @@ def test_a_group_is_moved_after_a_preview(shop):
     drive(shop, "seek")
 
 
+def test_groups_and_their_partitions_are_searched_and_paged_by_the_server(shop):
+    shop.push([{"queue": "crowd", "partition": "many-%d" % i, "payload": i} for i in range(60)])
+    shop.push([{"queue": "crowd", "partition": "many-7", "payload": i} for i in range(3)])
+    for i in range(60):
+        shop.take("crowd", consumerGroup="reader-%d" % i, batch=1)
+    shop.pop("crowd", consumerGroup="reader-1", batch=200, partitions=60)
+    drive(shop, "groups", matches=11)
+
+
+def test_a_message_is_moved_to_the_dead_letters_and_delivered_again(shop):
+    shop.configure("acted", leaseTime=600, retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 3600, "maxAttempts": 5})
+    shop.put("acted", [{"n": 1}])
+    message = shop.take("acted", consumerGroup="hands")[0]
+    process = start(shop, "actions", message=message["id"])
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout.readline() == "fail\n", process.communicate()
+        again = harness.wait_until(lambda: shop.take("acted", consumerGroup="hands"), PATIENCE, "it is delivered again")[0]
+        shop.ack(again, "failed", error="again", consumerGroup="hands")
+        out, err = process.communicate()
+        assert process.returncode == 0, out + err
+    finally:
+        watchdog.cancel()
+        process.kill()
+
+
+def test_maintenance_is_switched_and_a_queue_cleared(pg):
+    b = harness.begin({**pg.env(pg.create_database("web_switches")), "FILE_BUFFER_FLUSH_MS": "50"})
+    try:
+        b.put("cleared", [1, 2, 3])
+        b.push([{"queue": "soon", "payload": 1, "delaySeconds": 3600}])
+        drive(b, "maintenance", queue="cleared", later="soon")
+    finally:
+        harness.end(b)
+
+
+def test_streams_and_changes_of_owners_are_shown(shop):
+    shop.post("/streams/v1/queries", {"name": "totals", "source_queue": "orders", "config_hash": "1"}).expect(200)
+    drive(shop, "streams", stream="totals")
+
+
+def test_dialogs_are_accessible(shop):
+    drive(shop, "dialogs")
+
+
+def test_a_server_without_data_is_shown(pg):
+    b = harness.begin(pg.env(pg.create_database("web_empty")))
+    try:
+        drive(b, "empty")
+    finally:
+        harness.end(b)
+
+
 def test_messages_are_found_by_text_in_their_payload(shop):
     for i in (1, 2):
         shop.put("atlas-%d" % i, [{"city": "Zanzibar"}], ids=["found-%d" % i])

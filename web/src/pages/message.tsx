@@ -29,12 +29,13 @@ function inWords(m: TimelineMessage, now: number): string[] {
     if (m.consumerGroups.length === 0) return ["No consumer group has received it yet."];
     return m.consumerGroups.map((g) => {
         const who = groupName(g.consumerGroup);
+        const error = g.lastError ?? m.events.filter((e) => e.consumerGroup === g.consumerGroup && e.error).at(-1)?.error ?? "none";
         const tries = g.attempt === 1 ? "at the first attempt" : `after ${g.attempt} attempts`;
         switch (g.status) {
             case "RETRYING":
-                return `${who}: will be retried ${g.nextAttemptAt ? `at ${clock(g.nextAttemptAt)} (${ago(g.nextAttemptAt, now)}), ` : "in order, "}attempt ${g.attempt + 1} of ${g.maxAttempts}. Last error: ${g.lastError ?? "none"}.`;
+                return `${who}: will be retried ${g.nextAttemptAt ? `at ${clock(g.nextAttemptAt)} (${ago(g.nextAttemptAt, now)}), ` : "in order, "}attempt ${g.attempt + 1} of ${g.maxAttempts}. Last error: ${error}.`;
             case "FAILED":
-                return `${who}: failed ${tries} and is a dead letter. Last error: ${g.lastError ?? "none"}.`;
+                return `${who}: failed ${tries} and is a dead letter. Last error: ${error}.`;
             case "DELIVERED":
                 return `${who}: completed ${tries}.`;
             case "LEASED":
@@ -83,6 +84,12 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
     const due = m.consumerGroups.find((g) => g.nextAttemptAt)?.nextAttemptAt ?? m.nextAttemptAt;
     const act = (f: () => Promise<unknown>) => async () => { await f(); reload?.(); };
     const close = () => { setDialog(undefined); reload?.(); };
+    // The server stores it once more, behind the others of its partition and with an id of its own.
+    const again = async () => {
+        const r = await request<{ messageId?: string }>("POST", path + "/retry");
+        if (r.messageId && r.messageId !== m.id) go(["message", r.messageId]);
+        else reload?.();
+    };
     const d = detail.data, headers = d ? Object.entries(d as unknown as Record<string, Json>).filter(([k, v]) => !SHOWN.has(k) && v !== null) : [];
     return (
         <>
@@ -90,7 +97,7 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
                 <ul class="words">{inWords(m, now).map((w, i) => <li key={i}><bdi>{w}</bdi></li>)}</ul>
                 <TimelinePicture events={m.events} now={now} />
                 <div class="buttons left">
-                    {m.consumerGroups.some((g) => g.status === "FAILED") && <Action op="retry_message" label="Deliver again now" kind="primary" action={act(() => request("POST", path + "/retry"))} />}
+                    {m.consumerGroups.some((g) => g.status === "FAILED") && <Action op="retry_message" label="Deliver again now" kind="primary" action={again} />}
                     {waiting && <Action op="reschedule" label={retrying ? "Retry now" : "Deliver now"} kind="primary" action={act(() => forWaiting(m, (id) => request("PATCH", "api/v1/scheduled/" + seg(id), { delaySeconds: 0 })))} />}
                     {waiting && <Opener op="reschedule" label="Reschedule" onClick={() => setDialog("reschedule")} />}
                     {waiting && <Action op="cancel_scheduled_one" label={retrying ? "Cancel the retry" : "Cancel"} kind="danger" title={retrying ? "The message becomes a dead letter" : "The message is never delivered"} action={act(() => forWaiting(m, (id) => request("DELETE", "api/v1/scheduled/" + seg(id))))} />}
@@ -100,7 +107,7 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
             </Card>
             <div class="grid2">
                 <Card title="Timeline"><TimelineList events={m.events} now={now} /></Card>
-                <Card title="Message">
+                <div class="column"><Card title="Message">
                     <dl class="facts">
                         <dt>Queue</dt><dd><a href={link(["queues", m.queue])}><bdi>{m.queue}</bdi></a></dd>
                         <dt>Partition</dt><dd><bdi>{m.partition}</bdi></dd>
@@ -113,10 +120,10 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
                     </dl>
                     {!isScheduled && <Traces path={`api/v1/traces/${seg(m.partitionId)}/${seg(m.transactionId)}`} />}
                 </Card>
-            </div>
-            <Card title="Payload">
+                <Card title="Payload">
                 {d ? <Tree value={isScheduled ? (d.data ?? null) : d.payload} /> : detail.error ? <Empty>{detail.error}</Empty> : <Skeleton rows={3} />}
-            </Card>
+                </Card></div>
+            </div>
             {dialog === "reschedule" && <Reschedule from={due ?? undefined} onClose={close} move={(body) => forWaiting(m, (id) => request("PATCH", "api/v1/scheduled/" + seg(id), body))} />}
             {dialog === "dlq" && <ToDeadLetters groups={unsettled.map((g) => g.consumerGroup)} onClose={close} move={(consumerGroup, error) => request("POST", path + "/dlq", { consumerGroup, error })} />}
             {dialog === "delete" && <ConfirmByName title="Delete message" verb="Delete the message" name={m.transactionId} onClose={() => setDialog(undefined)}

@@ -17,6 +17,8 @@ function css(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+const SHORTEST = 600; // seconds: fewer would only stretch the time between two points
+
 /** "14:05"; for ranges over two days "18 Nov". */
 function timeLabel(s: number, seconds: number): string {
     const d = new Date(s * 1000);
@@ -48,7 +50,7 @@ export function Chart({ times, lines, format, label, range }: { times: number[];
                     height: HEIGHT,
                     cursor: { points: { size: 6 } },
                     legend: { live: true },
-                    scales: { x: { range: (_u, min, max) => span.current ?? (max > min ? [min, max] : [min - 1800, max + 1800]) }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+                    scales: { x: { range: (_u, min, max) => span.current ?? [Math.min(min, max - SHORTEST), max] }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
                     axes: [{ ...axis, values: (_u, all) => all.map((v) => timeLabel(v, (span.current?.[1] ?? times.at(-1) ?? 0) - (span.current?.[0] ?? times[0] ?? 0))) }, { ...axis, size: 62, values: (_u, all) => all.map((v) => format(v)) }],
                     series: [
                         { value: (_u, v) => (v === null ? "–" : new Date(v * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })) },

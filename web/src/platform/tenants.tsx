@@ -180,11 +180,11 @@ export function PoolsPage() {
                         {order.map((t) => (
                             <li key={t.tenant} class={t.error ? "bad" : t.refs > 0 ? "info" : "idle"} title={t.error ?? ""}>
                                 <a href={link(["tenants", t.tenant])}><b><bdi>{t.tenant}</bdi></b></a>
-                                <span>{t.error ? t.state : t.refs > 0 ? "in use" : `idle ${duration(Math.floor(t.idleMs / 1000))}`}</span>
+                                <span>{t.error ? t.state : t.refs > 0 ? "in use, cannot be evicted" : t.idleMs < 1000 ? "used just now" : `idle ${duration(Math.floor(t.idleMs / 1000))}`}</span>
                                 <span class="dim">{plural(t.connections, "connection")}</span>
                             </li>
                         ))}
-                        {Array.from({ length: Math.max(0, Math.min(p.max, 200) - order.length) }, (_, i) => <li key={i} class="free"><span class="dim">free</span></li>)}
+                        {p.max > order.length && <li class="free"><span class="dim">{plural(p.max - order.length, "free place")}</span></li>}
                     </ol>
                 )}
             </Card>
