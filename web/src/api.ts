@@ -80,7 +80,41 @@ export async function request<T>(method: string, path: string, body?: unknown, s
 
 export const get = <T>(path: string, signal?: AbortSignal) => request<T>("GET", path, undefined, signal);
 
-const SHARE = 25;
+const SHARE = 100;
+
+/**
+ * Tabs of one browser share their answers: whichever asks first hands its answer to the others, so five tabs of a page cost the server as
+ * much as one. Only tabs with the same key or token share, and the channel carries a hash of it.
+ */
+const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("queen") : null;
+const waiting = new Map<string, Set<(s: Shared) => void>>();
+let sender = "";
+
+/** `at`: when it was asked for; `pause`: after which it is asked for again. */
+interface Shared { key: string; data: unknown; at: number; pause: number }
+
+channel?.addEventListener("message", (e: MessageEvent<Shared>) => waiting.get(e.data.key)?.forEach((f) => f(e.data)));
+
+async function updateSender() {
+    // Pages of other addresses than https and localhost have no crypto.subtle; with a key they do not share.
+    if (!token.get()) sender = "anonymous";
+    else if (!globalThis.crypto?.subtle) sender = String(Math.random());
+    else sender = [...new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token.get())))].map((b) => b.toString(16)).join(".");
+}
+void updateSender();
+listeners.add(() => { sender = ""; void updateSender(); });
+
+/** The key under which tabs share an answer; "" while it is not known. */
+const shareKey = (path: string) => (sender ? sender + " " + new URL(path, document.baseURI).href : "");
+
+function onShared(key: string, take: (s: Shared) => void): () => void {
+    const all = waiting.get(key) ?? new Set();
+    waiting.set(key, all.add(take));
+    return () => {
+        all.delete(take);
+        if (all.size === 0) waiting.delete(key);
+    };
+}
 
 export interface Loaded<T> {
     data: T | undefined;
@@ -102,24 +136,43 @@ export function usePoll<T>(path: string | null, ms = 2000): Loaded<T> {
         if (path === null) return;
         const stop = new AbortController();
         let timer: ReturnType<typeof setTimeout> | undefined;
+        let loading = false, newest = 0, forget = () => {};
+        const again = (pause: number) => {
+            clearTimeout(timer);
+            timer = setTimeout(load, pause);
+        };
+        const pauseAfter = (begin: number) => Math.min(Math.max(ms * 2 ** Math.min(fails.current, 3), (performance.now() - begin) * SHARE), Math.max(ms, 15000));
         const load = async () => {
             if (document.hidden) {
                 timer = undefined;
                 return;
             }
-            const begin = performance.now();
+            const begin = performance.now(), at = Date.now(), key = ms > 0 ? shareKey(path) : "";
+            forget();
+            if (key)
+                forget = onShared(key, (s) => {
+                    if (loading || s.at < newest || stop.signal.aborted || document.hidden || connection.state.denied) return;
+                    newest = s.at;
+                    fails.current = 0;
+                    connection.update({ online: true });
+                    setState({ path, data: s.data as T });
+                    again(s.pause * (1 + Math.random() / 4)); // so that the tab that asked asks again
+                });
+            loading = true;
             try {
                 const data = await get<T>(path, stop.signal);
                 fails.current = 0;
+                newest = at;
                 setState({ path, data });
+                if (key) channel?.postMessage({ key, data, at, pause: pauseAfter(begin) } satisfies Shared);
             } catch (e) {
                 if (stop.signal.aborted) return;
                 fails.current++;
                 setState((s) => ({ path, error: (e as Error).message, ...(s.path === path && s.data !== undefined ? { data: s.data } : {}) }));
             }
+            loading = false;
             if (ms <= 0 || stop.signal.aborted) return;
-            const pause = Math.max(ms * 2 ** Math.min(fails.current, 3), (performance.now() - begin) * SHARE);
-            timer = setTimeout(load, Math.min(pause, Math.max(ms, 15000)));
+            again(pauseAfter(begin));
         };
         const onVisible = () => {
             if (!document.hidden && timer === undefined) void load();
@@ -129,6 +182,7 @@ export function usePoll<T>(path: string | null, ms = 2000): Loaded<T> {
         void load();
         return () => {
             stop.abort();
+            forget();
             clearTimeout(timer);
             document.removeEventListener("visibilitychange", onVisible);
             listeners.delete(onVisible);

@@ -1,7 +1,7 @@
 // Scenarios of drive.mjs that act on groups, messages and the server, and that look at empty servers.
 import assert from "node:assert/strict";
 
-export const actions = ({ page, open, seen, gone, button, click, fill, api, until, allowed, axe, input, PAGES }) => ({
+export const actions = ({ page, open, seen, gone, button, click, fill, api, until, allowed, axe, input, base, PAGES }) => ({
     /** Groups are searched and paged by the server; the partitions of one are searched and sorted; the group is forgotten. */
     async groups() {
         let largest = 0;
@@ -79,6 +79,24 @@ export const actions = ({ page, open, seen, gone, button, click, fill, api, unti
         await seen("Nothing waits.");
         await open(`#/scheduled?queue=${input.later}&kind=retry`);
         await seen("Nothing waits.");
+    },
+
+    /** Tabs share their answers: one whose requests all fail shows the figures that another has loaded. */
+    async tabs() {
+        await open("#/queues?search=shared-figures");
+        await page.waitForSelector("tbody tr");
+        const other = await page.browser().newPage();
+        await (await other.createCDPSession()).send("Emulation.setFocusEmulationEnabled", { enabled: true });
+        await other.goto(base + "#/queues?search=shared-figures");
+        await other.waitForSelector("tbody tr");
+        await other.setRequestInterception(true);
+        other.on("request", (r) => void (r.url().includes("/api/") ? r.abort() : r.continue()));
+        await (await page.createCDPSession()).send("Emulation.setFocusEmulationEnabled", { enabled: true });
+        await api("POST", "api/v1/push", { items: Array.from({ length: 77 }, () => ({ queue: "shared-figures", payload: 1 })) });
+        const shown = () => document.querySelector("tbody td:nth-child(3)")?.innerText === "78";
+        await page.waitForFunction(shown);
+        await other.waitForFunction(shown);
+        await other.close();
     },
 
     /** Stream queries and the changes of owners. */

@@ -73,7 +73,7 @@ const axe = async (where) => {
 };
 
 const scenarios = {
-    ...actions({ page, open, seen, gone, button, click, fill, api, until, allowed, axe, input, PAGES }),
+    ...actions({ page, open, seen, gone, button, click, fill, api, until, allowed, axe, input, base, PAGES }),
 
     /** Every page shows its content, and axe finds no serious or critical problem. */
     async pages() {

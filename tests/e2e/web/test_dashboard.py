@@ -142,6 +142,11 @@ def test_streams_and_changes_of_owners_are_shown(shop):
     drive(shop, "streams", stream="totals")
 
 
+def test_tabs_share_their_answers(shop):
+    shop.put("shared-figures", [1])
+    drive(shop, "tabs")
+
+
 def test_dialogs_are_accessible(shop):
     drive(shop, "dialogs")
 
