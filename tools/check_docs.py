@@ -2,7 +2,7 @@
 """Checks the links of all Markdown files.
 
 - The target of every relative link exists, and so does its heading (`page.md#heading`).
-- Every page can be reached by links from README.md.
+- Every page can be reached by links from README.md. docs/index.md links every page of docs/ and platform/docs/, without the decision records.
 - A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
 - A file named in back ticks exists, below the root or beside the page: `lib/net/mailbox.c`, `sql/push`.
 - docs/internals/architecture.md and broker/README.md list every folder of sources.
@@ -115,6 +115,9 @@ def main():
                 todo += [readme] if readme in pages else inside if inside else [there]
     wrong += log_events() + folders()
     wrong += ["%s: no link leads to this page" % p for p in sorted(pages) if p not in reached]
+    index = os.path.join("docs", "index.md")
+    wrong += ["%s: %s is missing" % (index, p) for p in sorted(pages)
+              if p.startswith(("docs/", "platform/docs/")) and "/adr/" not in p and p != index and p not in links[index]]
     for line in sorted(wrong):
         print(line)
     if wrong:
