@@ -247,10 +247,13 @@ static void on_agenda(struct pg_call *call, int status, const struct pg_reply *r
     for (unsigned row = 1; row < n; row++)
         n_due += read_item(rm, reply, row, now_us, bulk, &due[n_due]);
     qsort(due, n_due, sizeof(*due), compare_due);
+    rm->is_crowded = false;
     for (unsigned i = 0; i < n_due && !rm->closing; i++)
         // The claim counts tenants exactly.  This check only avoids most futile claims.
         if (rm->n_visits < rm->conf.at_once || visit_has_tenant(rm, due[i].order.tenant))
             visit_start(rm, &due[i].order);
+        else
+            rm->is_crowded = true;
     rm->stats.n_visiting = rm->n_visits;
     free(due);
     poll_done(rm);

@@ -26,6 +26,9 @@ struct readmodel {
     struct changed_tenants pending, reporting;
     bool zone_is_bad; // already logged
 
+    // A tenant is due and has no place.  Of the last poll.
+    bool is_crowded;
+
     TAILQ_HEAD(, visit) visits;
     unsigned n_visits;
 

@@ -1,7 +1,8 @@
 // visit.c: maintains one model of one tenant.
 //
 // A visit first inspects the model and decides on a list of steps.  A step that is blocked by
-// readers or writers is retried after a pause.
+// readers or writers is retried after a pause.  Filling a live table takes many statements:
+// when other tenants wait, the visit ends after a while and is continued by another one.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct visit {
     char tenant[MODEL_STATS_NAME_MAX];
     enum model model;
     bool live, wanted, claimed, refreshed;
+    bool again; // not complete
+    uint64_t claimed_ms;
     unsigned failures;
 
     struct tenant_want want;
@@ -128,11 +131,13 @@ static void on_claimed(struct pg_call *call, int status, const struct pg_reply *
     struct visit *v = call->owner;
 
     if (status != 0 || !pg_reply_bool(reply, 0, PLATFORM_CLAIM_VISIT_COL_TAKEN)) {
-        visit_close(
-            v); // claimed by another process, or no free place: the agenda lists it again
+        // Claimed by another process, or no free place: the agenda lists it again.
+        v->rm->is_crowded = true;
+        visit_close(v);
         return;
     }
     v->claimed = true;
+    v->claimed_ms = uv_now(v->rm->loop);
     span abandoned_by = pg_reply_bytes(reply, 0, PLATFORM_CLAIM_VISIT_COL_ABANDONED_BY);
     if (abandoned_by.ptr) {
         counter_add(&v->rm->stats.abandoned, 1);
@@ -282,7 +287,11 @@ static void on_filled(struct pg_call *call, int status, const struct pg_reply *r
     }
     counter_add(&v->rm->stats.filled, 1);
     v->tries = 0;
-    visit_advance(v);
+    v->again = v->rm->is_crowded && uv_now(v->rm->loop) - v->claimed_ms > v->rm->conf.lease_ms;
+    if (v->again)
+        visit_finish(v);
+    else
+        visit_advance(v);
 }
 
 static void on_refreshed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -420,11 +429,13 @@ static void visit_finish(struct visit *v)
         pg_param_text(&v->params, span_of(v->why.text));
     else
         pg_param_null(&v->params, PG_TEXT);
-    // A process that stops releases the work immediately.
-    pg_param_i32(&v->params, v->why.code == QE_STOPPING
-                                 ? 0
-                                 : (int32_t)(policy_retry_us(v->failures + 1) / 1000));
+    // A process that stops releases the work immediately.  After an incomplete visit the pause
+    // is longer than the turn of the tenant's other model, so that its place becomes free.
+    pg_param_i32(&v->params, v->why.code == QE_STOPPING ? 0
+                             : v->again                 ? (int32_t)rm->conf.lease_ms * 2
+                                        : (int32_t)(policy_retry_us(v->failures + 1) / 1000));
     pg_param_bool(&v->params, v->refreshed);
+    pg_param_bool(&v->params, v->again);
     visit_run_call(v, rm->control, &pg_stmt_platform_end_visit, on_ended, END_DEADLINE_MS);
 }
 

@@ -314,6 +314,23 @@ def test_the_mode_of_a_new_tenant_can_be_set_at_once_and_is_listed(make_platform
     p.remove_tenant(tenant_name)
 
 
+def test_a_live_table_that_takes_long_does_not_keep_the_place(make_platform, connect):
+    """The owner of a database may have replaced our function by one that never ends; a large database takes long as well."""
+    p = make_platform(PLATFORM_REFRESH_PARALLEL=1, PLATFORM_REFRESH_POLL_MS=200)
+    hog, waits = "t-" + uuid.uuid4().hex[:12], "t-" + uuid.uuid4().hex[:12]
+    p.add_tenant(hog)
+    wait_for(p, hog, "live and built", lambda m: m["live"]["ready"] and m["view"]["built"])
+    tenant = connect(hog)
+    tenant.rows("drop function crm.fill_live; create function crm.fill_live(p_model text, p_chunk int) returns text language sql "
+                "as $$select pg_sleep(0.05); select 'filling'::text$$; update crm.read_model set live_version = null returning 1")
+    p.post("/api/v1/tenants/%s/read-models/refresh" % hog, {}).expect(202)
+    wait_until(lambda: all(m["visitedBy"] for m in work(p, hog).values()), 30, "it has the place")
+    p.add_tenant(waits)
+    wait_until(lambda: all(m["live"]["ready"] and m["view"]["built"] for m in models(p, waits).values()), 150, "the other tenant has its turn")
+    wait_until(lambda: any(m["visitedBy"] for m in work(p, hog).values()), 60, "and then the first one again")
+    assert all(m["failures"] == 0 and m["error"] is None for m in work(p, hog).values())
+
+
 def test_a_process_without_a_free_place_does_not_ask_all_the_time(make_platform, connect):
     """A refused claim was repeated at once, for as long as another process had the place."""
     database = "platform_" + uuid.uuid4().hex[:8]

@@ -51,6 +51,19 @@ def test_changes_during_a_visit_cause_another_visit(db, what, back):
     assert claim(db).taken and end(db) and agenda(db) == []
 
 
+def test_an_incomplete_visit_waits_behind_other_tenants(db):
+    db.one("select platform.note_changes('{t}')")
+    db.one("select platform.want_visit('t', null, null)")
+    assert claim(db).taken
+    before = db.rows("select first_change_at, visited_at, failures, wanted_at from platform.read_model where model = 'customer_attributes'")[0]
+    assert db.one("select platform.end_visit('t', 'customer_attributes', 'a', null, 30000, false, true)")
+    after = db.rows("select first_change_at, visited_at, failures, wanted_at, claimed_by, retry_at > now() + interval '20 s' as pauses, error "
+                    "from platform.read_model where model = 'customer_attributes'")[0]
+    assert (after.first_change_at, after.visited_at, after.failures) == (before.first_change_at, before.visited_at, before.failures)
+    assert after.wanted_at > before.wanted_at and after.claimed_by is None and after.pauses and after.error is None
+    assert claim(db).taken and end(db) and agenda(db) == []
+
+
 def test_a_claim_of_a_dead_process_ends_although_the_clock_was_set_back(db):
     db.one("select platform.note_changes('{t}')")
     assert claim(db, "dead").taken

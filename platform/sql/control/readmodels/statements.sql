@@ -4,7 +4,7 @@ select taken, abandoned_by from platform.claim_visit($1::text, $2::text, $3::tex
 
 -- statement: end_visit
 -- returns one row: done bool?
-select platform.end_visit($1::text, $2::text, $3::text, $4::text, $5::int4, $6::bool);
+select platform.end_visit($1::text, $2::text, $3::text, $4::text, $5::int4, $6::bool, $7::bool);
 
 -- statement: enrol_read_models
 -- returns one row: enrolled int4?
