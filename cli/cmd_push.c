@@ -112,6 +112,8 @@ static int read_options(struct pushing *p)
 
     if (at && args_has(a, "in"))
         return ask_complain(p->cli, CLI_USAGE, "--at and --in must not be combined");
+    if (args_count(a, "priority", 0) > 9)
+        return ask_complain(p->cli, CLI_USAGE, "--priority must be from 0 to 9");
     p->model = (struct queen_message){
         .queue = p->queue,
         .partition = args_text(a, "partition"),
@@ -124,6 +126,8 @@ static int read_options(struct pushing *p)
         .correlation_id = args_text(a, "correlation-id"),
         .event_type = args_text(a, "event-type"),
         .retry_policy = args_text(a, "retry-policy"),
+        .concurrency_key = args_text(a, "concurrency-key"),
+        .priority = (unsigned)args_count(a, "priority", 0),
     };
     return CLI_OK;
 }
@@ -345,6 +349,8 @@ static int cmd_push_report(struct pushing *p, int rc)
 static const struct cli_option options[] = {
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
     {"key", 'k', CLI_TEXT, "KEY", "into the partition of this key (queues with a fixed set)"},
+    {"concurrency-key", 0, CLI_TEXT, "KEY", "the limits of the queue for each key hold for it"},
+    {"priority", 0, CLI_COUNT, "N", "0 to 9: higher ones are delivered first (0)"},
     {"file", 'f', CLI_TEXT, "FILES", "JSON values from files; commas between, - is stdin"},
     {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
     {"envelope", 'e', CLI_FLAG, NULL, "values are whole messages, as pop, tail, export write"},

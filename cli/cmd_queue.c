@@ -337,7 +337,8 @@ static const struct cli_command queue_configure = {
              "priority, delayedProcessing, windowBuffer, retentionSeconds, "
              "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, settlement, of "
              "work queues "
-             "maxInFlight, rateLimit, rateBurst, ... A value may be JSON.",
+             "maxInFlight, rateLimit, rateBurst, keyMaxInFlight, keyRateLimit, "
+             "keyRateBurst, ... A value may be JSON.",
     .examples = "queen queue configure orders leaseTime=60 retryLimit=5|leases of a minute\n"
                 "queen queue configure orders retentionSeconds=86400 --namespace shop|kept for "
                 "a day",

@@ -93,6 +93,9 @@ int put_message(struct buf *out, const struct queen_message *m, size_t index,
     put_field(out, "queue", m->queue);
     put_field(out, "partition", m->partition);
     put_field(out, "partitionKey", m->partition_key);
+    put_field(out, "concurrencyKey", m->concurrency_key);
+    if (m->priority > 0)
+        buf_printf(out, "\"priority\":%u,", m->priority);
     put_field(out, "transactionId", m->transaction_id ? m->transaction_id : id);
     put_field(out, "traceId", m->trace_id);
     put_field(out, "traceparent", m->traceparent);

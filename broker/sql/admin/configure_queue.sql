@@ -6,7 +6,7 @@
 --            names are ignored, unless they are nearly an option (queen.check_names)
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
 --            now; retryPolicy if there is one, with its defaults; maxDeliveries, maxInFlight, rateLimit
---            (with rateBurst) if there is a limit; ordering if it is not "partition"; settlement if it is not "batch";
+--            (with rateBurst), keyMaxInFlight, keyRateLimit (with keyRateBurst) if there is a limit; ordering if it is not "partition"; settlement if it is not "batch";
 --            allowUnencrypted if it is true;
 --            partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
@@ -33,7 +33,8 @@ begin
     -- The same list as in broker/src/api/admin/configure.c: tests/e2e/broker/test_unknown_names.py compares them.
     perform queen.check_names(o, '{leaseTime,retryLimit,retryDelay,maxSize,ttl,deadLetterQueue,dlqAfterMaxRetries,priority,delayedProcessing,
         windowBuffer,retentionSeconds,completedRetentionSeconds,retentionEnabled,encryptionEnabled,allowUnencrypted,maxWaitTimeSeconds,
-        retryPolicy,partitions,maxDeliveries,ordering,settlement,maxInFlight,rateLimit,rateBurst}', '');
+        retryPolicy,partitions,maxDeliveries,ordering,settlement,maxInFlight,rateLimit,rateBurst,
+        keyMaxInFlight,keyRateLimit,keyRateBurst}', '');
     n.lease_time := queen.option_int(o, 'leaseTime', 300, 0);
     n.retry_limit := queen.option_int(o, 'retryLimit', 3, 0);
     n.retry_delay := queen.option_int(o, 'retryDelay', 1000, 0);
@@ -71,13 +72,25 @@ begin
     n.max_in_flight := queen.option_int(o, 'maxInFlight', 0, 0);
     n.rate_limit := queen.option_rate(o, 'rateLimit');
     n.rate_burst := queen.option_int(o, 'rateBurst', 0, 0);
-    if n.ordering <> 'none' and (n.max_in_flight > 0 or n.rate_limit > 0 or n.rate_burst > 0) then
-        raise exception '% needs ordering "none"', case when n.max_in_flight > 0 then 'maxInFlight' when n.rate_limit > 0 then 'rateLimit'
-                                                        else 'rateBurst' end using errcode = 'QN001';
+    n.key_max_in_flight := queen.option_int(o, 'keyMaxInFlight', 0, 0);
+    n.key_rate_limit := queen.option_rate(o, 'keyRateLimit');
+    n.key_rate_burst := queen.option_int(o, 'keyRateBurst', 0, 0);
+    if n.ordering <> 'none' and (n.max_in_flight > 0 or n.rate_limit > 0 or n.rate_burst > 0
+                                 or n.key_max_in_flight > 0 or n.key_rate_limit > 0 or n.key_rate_burst > 0) then
+        raise exception '% needs ordering "none"',
+            case when n.max_in_flight > 0 then 'maxInFlight' when n.rate_limit > 0 then 'rateLimit' when n.rate_burst > 0 then 'rateBurst'
+                 when n.key_max_in_flight > 0 then 'keyMaxInFlight' when n.key_rate_limit > 0 then 'keyRateLimit'
+                 else 'keyRateBurst' end using errcode = 'QN001';
     elsif n.rate_burst > 0 and n.rate_limit = 0 then
         raise exception 'rateBurst needs rateLimit' using errcode = 'QN001';
-    elsif n.rate_limit > 0 and n.rate_burst = 0 then
+    elsif n.key_rate_burst > 0 and n.key_rate_limit = 0 then
+        raise exception 'keyRateBurst needs keyRateLimit' using errcode = 'QN001';
+    end if;
+    if n.rate_limit > 0 and n.rate_burst = 0 then
         n.rate_burst := ceil(n.rate_limit);
+    end if;
+    if n.key_rate_limit > 0 and n.key_rate_burst = 0 then
+        n.key_rate_burst := ceil(n.key_rate_limit);
     end if;
     if not p_storage then
         select q.* into v_old from queen.queues q where q.name = p_name for no key update;
@@ -98,13 +111,14 @@ begin
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
            max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy,
-           max_deliveries, ordering, settlement, max_in_flight, rate_limit, rate_burst, allow_unencrypted)
+           max_deliveries, ordering, settlement, max_in_flight, rate_limit, rate_burst,
+           key_max_in_flight, key_rate_limit, key_rate_burst, allow_unencrypted)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
             n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering, n.settlement,
-            n.max_in_flight, n.rate_limit, n.rate_burst, n.allow_unencrypted)
+            n.max_in_flight, n.rate_limit, n.rate_burst, n.key_max_in_flight, n.key_rate_limit, n.key_rate_burst, n.allow_unencrypted)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
            lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
@@ -120,7 +134,8 @@ begin
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
            retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy,
            max_deliveries = excluded.max_deliveries, ordering = excluded.ordering, settlement = excluded.settlement, max_in_flight = excluded.max_in_flight,
-           rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, allow_unencrypted = excluded.allow_unencrypted
+           rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, key_max_in_flight = excluded.key_max_in_flight,
+           key_rate_limit = excluded.key_rate_limit, key_rate_burst = excluded.key_rate_burst, allow_unencrypted = excluded.allow_unencrypted
     returning q.id into n.id;
 
     n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
@@ -146,7 +161,7 @@ begin
         || case when n.ordering <> 'partition' then jsonb_build_object('ordering', n.ordering) else '{}' end
         || case when n.settlement <> 'batch' then jsonb_build_object('settlement', n.settlement) else '{}' end
         || case when n.allow_unencrypted then '{"allowUnencrypted": true}'::jsonb else '{}' end
-        || queen.work_limits(n.max_in_flight, n.rate_limit, n.rate_burst)
+        || queen.work_limits(n)
         || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
         exists (select from queen.configuring c where c.queue_id = n.id);
 end

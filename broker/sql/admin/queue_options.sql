@@ -18,6 +18,6 @@ as $$
            || case when q.retry_policy is null then '{}' else jsonb_build_object('retryPolicy', queen.fill_retry_policy(q.retry_policy)) end
            || case when q.settlement <> 'batch' then jsonb_build_object('settlement', q.settlement) else '{}' end
            || case when q.allow_unencrypted then '{"allowUnencrypted": true}'::jsonb else '{}' end
-           || queen.work_limits(q.max_in_flight, q.rate_limit, q.rate_burst)
+           || queen.work_limits(q)
            || case when q.partitions > 0 then jsonb_build_object('partitions', q.partitions) else '{}' end
 $$;

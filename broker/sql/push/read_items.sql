@@ -1,6 +1,6 @@
 -- queen.read_items: check and pack the items of a push given as JSON.
 --
--- needs: check_names, pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7
+-- needs: check_names, pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7, partition_named
 -- called by  queen.push_items_now; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push, with the additional fields messageId, producerSub and is_encrypted;
 --            p_payload: default for a missing payload
@@ -13,7 +13,7 @@ language plpgsql
 as $$
 declare
     c_known constant text[] := '{queue,partition,payload,transactionId,traceId,messageId,producerSub,is_encrypted,traceparent,tracestate,
-        correlationId,eventType,retryPolicy,scheduledAt,delaySeconds,namespace,task,type,items,data}'; -- the last three of operations
+        correlationId,eventType,retryPolicy,concurrencyKey,priority,scheduledAt,delaySeconds,namespace,task,type,items,data}'; -- the last three of operations
     i      jsonb;
     v_name text;
     v_meta text;
@@ -35,7 +35,7 @@ begin
             end if;
             perform queen.check_names(i, c_known, format('item %s: ', idx));
         end if;
-        foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
+        foreach v_name in array array['partition', 'concurrencyKey', 'transactionId', 'traceId', 'messageId', 'producerSub',
                                      'traceparent', 'tracestate', 'correlationId', 'eventType'] loop
             if jsonb_typeof(i -> v_name) not in ('string', 'null') then
                 raise exception 'item %: % must be a string', idx, v_name using errcode = 'QN001';
@@ -45,8 +45,11 @@ begin
             raise exception 'item %: correlationId and eventType must be at most 255 characters', idx using errcode = 'QN001';
         end if;
         queue := i ->> 'queue';
-        part := coalesce(nullif(i ->> 'partition', ''), 'Default');
+        if jsonb_typeof(i -> 'priority') <> 'null' and (i -> 'priority')::text !~ '^[0-9]$' then
+            raise exception 'item %: priority must be an integer from 0 to 9', idx using errcode = 'QN001';
+        end if;
         begin
+            part := queen.partition_named(i ->> 'partition', i ->> 'concurrencyKey', (i ->> 'priority')::int);
             trace_id := nullif(i ->> 'traceId', '')::uuid;
             message_id := nullif(i ->> 'messageId', '')::uuid;
             v_meta := queen.trace_context(i ->> 'traceparent', i ->> 'tracestate');

@@ -69,7 +69,7 @@ begin
              select w.consumer, w.ver, w.cursor_seq, w.lease_first, w.lease_last, w.total_messages, w.total_batches, w.last_at,
                     w.lease_at, w.lease_until, w.retry_at, w.batch_size, w.acked, w.retries, %2$L, w.lease, w.lease_text, w.acked_mask,
                     w.settled, w.past_lease, w.taken_seq, w.holds_from, w.walk_seq, w.swept_at, w.swept_seq, w.leased, w.leases_at, w.rate_at,
-                    w.expired, w.suspects_to, w.suspect_times
+                    w.key_rate_at, w.expired, w.suspects_to, w.suspect_times
                from newest w
               where exists (select from queen.consumers c where c.num = w.consumer)
                 and not exists (select from queen.consumer_states_%2$s n

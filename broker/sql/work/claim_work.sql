@@ -13,7 +13,7 @@
 --              more: messages are left after the claimed ones
 --            then the segments that contain these runs, with status null and the target of the consumer's last pop
 -- locks      consumers in num order, skipping those that others have locked; then with p_wait the skipped ones, 50 ms for each, until
---            three have failed; for a queue with limits advisory (737022, queue and group), with p_wait for 50 ms; then as queen.fail_messages
+--            three have failed; for a queue with limits as queen.lock_limits, with p_wait for 50 ms; then as queen.fail_messages
 --
 -- Messages whose lease has expired, and returned ones, are delivered first, in the order in which they became available. Then come messages
 -- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead. After half of them a message
@@ -22,7 +22,8 @@
 -- With ordering "partition" and settlement "message" one pop gets messages at a time, and all of them are delivered in their order: the
 -- others have status 2 until the lease has ended, and 4 while the next message waits after it was given back (queen.take_in_order).
 --
--- maxInFlight and rateLimit of the queue lower what the pops get (queen.limit_work). A pop that gets nothing because of them has status 4.
+-- The limits of the queue, and those of each key, lower what the pops get (queen.limit_work). A pop that gets nothing because of them has
+-- status 4.
 --
 -- Only the holder of the consumer's lock reads and writes its holds, so a message is in one open hold at most.
 create or replace function queen.claim_work(
@@ -50,7 +51,8 @@ declare
     v_room   bigint;   -- messages that may be leased
     v_tokens bigint;   -- messages that may be delivered
     v_used   timestamptz;
-    v_alone  boolean;
+    v_key_used timestamptz;
+    v_look   interval; -- how long to wait for room that no acknowledgement reports
     v_partial boolean;
     v_limited boolean; -- the pops want more than the limits allow
     v_leased int;      -- messages leased by this call
@@ -121,6 +123,8 @@ begin
                q.window_buffer, q.delayed_processing, coalesce(q.retry_policy, oq.retry_policy) as policy, coalesce(q.max_deliveries, oq.max_deliveries) as max_deliveries,
                coalesce(q.id, oq.id) as queue_id, coalesce(q.max_in_flight, oq.max_in_flight) as most, coalesce(q.rate_limit, oq.rate_limit) as rate,
                coalesce(q.rate_burst, oq.rate_burst) as burst,
+               coalesce(q.key_max_in_flight, oq.key_max_in_flight) as key_most, coalesce(q.key_rate_limit, oq.key_rate_limit) as key_rate,
+               coalesce(q.key_rate_burst, oq.key_rate_burst) as key_burst,
                least(case when q.ttl_acts then q.ttl end, case when q.retention_enabled then nullif(q.retention_seconds, 0) end,
                      nullif(q.max_wait_time_seconds, 0)) * interval '1 second' as age
           from (select t.consumer, array_agg(t.ord::int order by t.ord) as targets, sum(t.batch) as want, min(t.ord) as first
@@ -141,7 +145,10 @@ begin
         st := null;
         v_status := case when k.by_message is null then 5
                          when k.consumer = any (v_locked) is not true
-                              or (k.most > 0 or k.rate > 0) and not queen.lock_limits(k.queue_id, k.grp, p_wait[k.targets[1]]) then 1 end;
+                              or (k.most > 0 or k.rate > 0 or k.key_most > 0 or k.key_rate > 0)
+                                 and not queen.lock_limits(k.queue_id, k.grp, case when k.most = 0 and k.rate = 0 then queen.partition_key(k.lane_name) end,
+                                                           p_wait[k.targets[1]])
+                         then 1 end;
         if v_status is null then
             -- A new statement reads the state with a new snapshot: see queen.claim.
             select * into st from (
@@ -181,10 +188,11 @@ begin
         v_now := greatest(v_now, st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
         v_want := case when k.in_order then p_batch[k.targets[1]] else k.want end;
         v_limited := false;
-        if k.most > 0 or k.rate > 0 then
-            select l.leased, l.leases_at, l.room, l.tokens, l.used_at, l.alone, l.partial
-              into st.leased, st.leases_at, v_room, v_tokens, v_used, v_alone, v_partial
-              from queen.limit_work(st, k.queue_id, k.grp, k.most, k.rate, k.burst, v_now) l;
+        if k.most > 0 or k.rate > 0 or k.key_most > 0 or k.key_rate > 0 then
+            select l.leased, l.leases_at, l.room, l.tokens, l.used_at, l.key_used_at, l.look, l.partial
+              into st.leased, st.leases_at, v_room, v_tokens, v_used, v_key_used, v_look, v_partial
+              from queen.limit_work(st, k.queue_id, k.grp, queen.partition_key(k.lane_name), k.most, k.rate, k.burst,
+                                    k.key_most, k.key_rate, k.key_burst, v_now) l;
             v_want := least(v_tokens, (select coalesce(sum(p_batch[t]) filter (where p_auto[t]), 0)
                                               + least(coalesce(sum(p_batch[t]) filter (where not p_auto[t]), 0), v_room)
                                          from unnest(k.targets) t));
@@ -192,7 +200,7 @@ begin
         else
             v_room := null;
             v_partial := false;
-            st.leased := null; st.leases_at := null; st.rate_at := null;
+            st.leased := null; st.leases_at := null; st.rate_at := null; st.key_rate_at := null;
         end if;
         v_open := st.batch_size;
         v_moved := false;
@@ -418,6 +426,9 @@ begin
             if k.rate > 0 then
                 st.rate_at := v_used + (v_auto + v_leased) / k.rate * interval '1 second';
             end if;
+            if k.key_rate > 0 then
+                st.key_rate_at := v_key_used + (v_auto + v_leased) / k.key_rate * interval '1 second';
+            end if;
             v_dirty := true;
         end if;
         st.batch_size := v_open;
@@ -439,8 +450,11 @@ begin
             -- An acknowledgement ends the wait for room. In another partition it does not, and neither does a removed message.
             more := false;
             v_status := 4;
-            v_until := greatest(case when v_tokens <= v_auto + v_leased then greatest(st.rate_at, v_used) + interval '1 second' / k.rate end,
-                                case when v_room <= v_leased then v_now + case when v_alone then 1 else 0.1 end * interval '1 second' end);
+            v_until := greatest(case when k.rate > 0 and v_tokens <= v_auto + v_leased
+                                     then greatest(st.rate_at, v_used) + interval '1 second' / k.rate end,
+                                case when k.key_rate > 0 and v_tokens <= v_auto + v_leased
+                                     then greatest(st.key_rate_at, v_key_used) + interval '1 second' / k.key_rate end,
+                                case when v_room <= v_leased then v_now + v_look end);
         end if;
         more := more or v_partial;
         if k.in_order and v_leased > 0 then -- nothing more before this lease has ended

@@ -89,6 +89,8 @@ enum {
     ITEM_EVENT_TYPE,
     ITEM_RETRY_POLICY,
     ITEM_PARTITION_KEY,
+    ITEM_CONCURRENCY_KEY,
+    ITEM_PRIORITY,
     ITEM_FIELDS
 };
 extern const span body_item_names[ITEM_FIELDS];

@@ -25,6 +25,8 @@ const span body_item_names[ITEM_FIELDS] = {
     [ITEM_EVENT_TYPE] = {"eventType", 9},
     [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
     [ITEM_PARTITION_KEY] = {"partitionKey", 12},
+    [ITEM_CONCURRENCY_KEY] = {"concurrencyKey", 14},
+    [ITEM_PRIORITY] = {"priority", 8},
 };
 enum { ACK_AFTER_MAX = 7 * 24 * 3600, ACK_TRIES_MAX = 20 };
 const span body_ack_names[ACK_FIELDS] = {
@@ -276,6 +278,44 @@ static void take_partition_key(struct body *b, span raw, struct push_item *item)
     item->by_key = b->has_keys = true;
 }
 
+// It takes the place of the partition: messages with the same key share one.
+static void take_concurrency_key(struct body *b, span raw, struct push_item *item)
+{
+    span key = body_name(b, raw, "concurrencyKey");
+
+    if (key.ptr && item->partition.ptr)
+        body_bad(b, "concurrencyKey is given together with partition or partitionKey");
+    else if (key.ptr)
+        item->partition = key;
+}
+
+// Messages with a priority have a partition of their own: docs/internals/adr/0090.
+static void take_priority(struct body *b, span raw, struct push_item *item)
+{
+    int64_t priority;
+
+    if (is_missing(raw))
+        return;
+    if (js_type_of(raw) != JS_NUMBER || !js_int(raw, &priority) || priority < 0 ||
+        priority >= LANE_PRIORITIES) {
+        body_bad(b, "priority must be an integer from 0 to %d", LANE_PRIORITIES - 1);
+        return;
+    }
+    if (item->by_key) {
+        body_bad(b, "priority and partitionKey are both given");
+        return;
+    }
+    if (priority == 0)
+        return;
+    struct buf name = {.cap = item->partition.len + 3};
+    name.ptr = arena_alloc(b->arena, name.cap);
+    buf_put(&name, item->partition);
+    buf_put_lit(&name, "~p");
+    buf_put_u64(&name, (uint64_t)priority);
+    item->partition = buf_span(&name);
+    check_length(b, item->partition, "partition or concurrencyKey, with its priority,");
+}
+
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
                     struct push_item *item)
 {
@@ -293,8 +333,12 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     item->by_key = false;
     if (raw[ITEM_PARTITION_KEY].ptr)
         take_partition_key(b, raw[ITEM_PARTITION_KEY], item);
+    if (raw[ITEM_CONCURRENCY_KEY].ptr)
+        take_concurrency_key(b, raw[ITEM_CONCURRENCY_KEY], item);
     if (!item->partition.ptr)
         item->partition = SPAN("Default");
+    if (raw[ITEM_PRIORITY].ptr)
+        take_priority(b, raw[ITEM_PRIORITY], item);
     item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;
     item->producer = b->producer;
     item->meta = b->meta;

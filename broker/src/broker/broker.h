@@ -76,6 +76,8 @@ enum push_status {
 // When an item is delivered: at once, at a time (microseconds since 1970), or after a while.
 enum push_when { PUSH_NOW, PUSH_AT, PUSH_AFTER };
 
+enum { LANE_PRIORITIES = 10 }; // 0 to 9: see ready.h
+
 struct lane;
 struct push_item {
     span queue, partition; // partition "" is taken for "Default" by the caller

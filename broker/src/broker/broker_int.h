@@ -3,9 +3,9 @@
 //      queue ─┬─ lane ──────┐
 //             └─ group ── consumer (one per lane and group)
 //
-// A consumer is in exactly one state; READY means "in its group's ready list", which is served
-// from the front and refilled at the back: least recently served first, at a cost that follows
-// the lanes that have something, not those that exist.
+// A consumer is in exactly one state; READY means "in its group's ready list" (ready.h), which
+// is served from the front and refilled at the back: least recently served first, at a cost
+// that follows the lanes that have something, not those that exist.
 //
 //           push, feed, discovery              taken for a pop
 //      IDLE ──────────────────────► READY ◄──────────────► CLAIMING
@@ -21,12 +21,12 @@
 #include "base/map.h"
 #include "batch/due.h"
 #include "batch/gate.h"
+#include "broker/ready.h"
 #include "broker/tally.h"
 
 STAILQ_HEAD(op_list, op);
 TAILQ_HEAD(pop_list, pop_op);
 TAILQ_HEAD(flight_list, push_flight);
-TAILQ_HEAD(consumer_list, consumer);
 LIST_HEAD(lane_consumers, consumer);
 LIST_HEAD(lane_list, lane);
 
@@ -54,6 +54,7 @@ struct lane {
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
     bool work;        // of a work queue: see work/claim_work.c
+    uint8_t priority; // of its messages: see ready.h
     // Retry lanes (broker/sql/retry/retry_lane.sql): messages of one partition for one group.
     struct lane *origin;      // that partition; NULL: this is one itself
     struct lane_list retries; // the cached retry lanes of a partition
@@ -74,6 +75,7 @@ static inline bool lane_is_missing(const struct lane *lane, int status)
 struct queue {
     UT_hash_handle hh;
     struct broker *broker;
+    bool work; // by the last claim that found out: a guess for new lanes
     struct lane *lanes;
     struct group *groups;
     unsigned n_lanes;
@@ -156,7 +158,7 @@ struct group {
     UT_hash_handle hh; // by name, in its queue
     struct queue *queue;
     struct consumer *consumers;
-    struct consumer_list ready;
+    struct ready ready;
     unsigned n_ready;
     unsigned n_busy;       // CLAIMING, LEASED or TIMED: something is pending
     unsigned n_asking;     // consumers whose number is on its way: they may have something

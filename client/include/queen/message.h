@@ -30,6 +30,9 @@ struct queen_message {
     const char *correlation_id; // key for looking up the timeline; NULL: none
     const char *event_type;     // selects a retry policy of the queue; NULL: none
     const char *retry_policy;   // JSON object: policy for this message only; NULL: the queue's
+    // Takes the place of the partition. The limits of the queue for each key hold for it.
+    const char *concurrency_key;
+    unsigned priority; // 0 to 9, higher ones first
 };
 
 enum queen_push_status {

@@ -1,4 +1,4 @@
-"""maxInFlight and rateLimit of work queues through SQL: generated histories of two partitions, and single cases."""
+"""Limits of work queues, and of their keys, through SQL: generated histories of some partitions, and single cases."""
 import os
 import random
 import uuid
@@ -56,9 +56,9 @@ class Part:
         self.core.rows("update queen.holds set until = now() where lease = %s and until is not null and until > now()", lease)
 
 
-def make(core, queue, *sizes, **options):
+def make(core, queue, *sizes, names=None, **options):
     core.configure(queue, ordering="none", **options)
-    return [Part(core, queue, "p%d" % i, n) for i, n in enumerate(sizes)]
+    return [Part(core, queue, names[i] if names else "p%d" % i, n) for i, n in enumerate(sizes)]
 
 
 def test_a_group_leases_no_more_than_max_in_flight(core):
@@ -168,7 +168,8 @@ def test_two_sessions_cannot_exceed_the_limit_in_two_partitions(pg, database, co
 
 def pass_time(core, parts, seconds):
     for part in parts:
-        core.rows("update queen.consumer_states set rate_at = rate_at - %s * interval '1 second' where consumer = %s", seconds, part.consumer)
+        core.rows("update queen.consumer_states set rate_at = rate_at - %s * interval '1 second',"
+                  "       key_rate_at = key_rate_at - %s * interval '1 second' where consumer = %s", seconds, seconds, part.consumer)
 
 
 def test_a_rate_is_shared_by_all_partitions(core):
@@ -206,6 +207,72 @@ def test_a_rate_survives_rotation_and_counts_redeliveries(core):
     assert [p[1] for p in part.pop(5)] == [[1]]
 
 
+def test_a_key_has_a_limit_of_its_own(core):
+    a, b = make(core, "keys", 9, 9, names="ab", keyMaxInFlight=2)
+    (lease, got, _, _, _, _), = a.pop(5)
+    assert got == [1, 2]
+    (_, got, _, status, wait, _), = a.pop(5)
+    assert (got, status) == ([], 4) and wait > 1_000_000, "no other partition of the key can make room"
+    assert [p[1] for p in b.pop(5)] == [[1, 2]]
+    assert a.settle([2], lease=lease) == [0]
+    assert [p[1] for p in a.pop(5)] == [[3]]
+    other, = core.consumers("h", a.lane)
+    assert [p[1] for p in claim_work(core, other, [5])] == [[1, 2]]
+
+
+def test_priorities_and_retries_share_the_limit_of_their_key(core):
+    a, a9, b = make(core, "shared", 9, 9, 9, names=("a", "a~p9", "b~p9"), keyMaxInFlight=2,
+                    retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 1, "maxAttempts": 3})
+    (first, got, _, _, _, _), = a9.pop(1)
+    assert [p[1] for p in a.pop(5)] == [[1]]
+    (_, got, _, status, wait, _), = a9.pop(1)
+    assert (got, status) == ([], 4) and 0 < wait <= 100_000
+    assert [p[1] for p in b.pop(5)] == [[1, 2]]
+    assert a9.settle([1], FAILED, first) == [0]
+    lane, = core.rows("select num from queen.lanes where origin = %s", a9.lane)
+    retries, = core.consumers("g", lane.num)
+    core.push([(lane.num, [v7(), v7()])])
+    assert [p[1] for p in claim_work(core, retries, [5])] == [[1]]
+    assert [p[1] for p in a.pop(1)] == [[]]
+
+
+def test_both_limits_hold(core):
+    a, b = make(core, "both", 9, 9, names="ab", maxInFlight=3, keyMaxInFlight=2)
+    assert [p[1] for p in a.pop(5)] == [[1, 2]]
+    (lease, got, _, _, _, _), = b.pop(5)
+    assert got == [1]
+    assert b.settle([1], lease=lease) == [0]
+    assert [p[1] for p in a.pop(5)] == [[]]
+    assert [p[1] for p in b.pop(5)] == [[2]]
+
+
+def test_a_key_has_a_rate_of_its_own(core):
+    parts = a, a5, b = make(core, "key rates", 50, 50, 50, names=("a", "a~p5", "b"), keyRateLimit=0.01, keyRateBurst=4, rateLimit=1000)
+    assert [p[1] for p in a.pop(2, 1)] == [[1, 2], [3]]
+    assert [p[1] for p in a5.pop(9)] == [[1]]
+    (_, got, _, status, wait, _), = a.pop(1)
+    assert (got, status) == ([], 4) and 50_000_000 < wait <= 100_000_000
+    assert [len(p[1]) for p in b.pop(9)] == [4]
+    for _ in range(4):
+        core.one("select queen.rotate(0, 0)")
+    assert [p[1] for p in a.pop(1)] == [[]]
+    pass_time(core, parts, 3600)
+    assert [len(p[1]) for p in a.pop(9)] == [4], "no more than the burst after a pause"
+
+
+def test_two_sessions_cannot_exceed_the_limit_of_a_key(pg, database, core):
+    a, a1, b = make(core, "key race", 5, 5, 5, names=("a", "a~p1", "b"), keyMaxInFlight=3)
+    conn = pg.connect(database=database)
+    conn.autocommit = False
+    other = Core(conn)
+    assert [p[1] for p in claim_work(other, a.consumer, [2])] == [[1, 2]]
+    assert a1.pop(2)[0][1:4:2] == [[], 1], "the other claim is not decided yet"
+    assert [p[1] for p in b.pop(5)] == [[1, 2, 3]], "another key does not wait"
+    conn.commit()
+    conn.close()
+    assert [p[1] for p in a1.pop(2)] == [[1]]
+
+
 def exact(core, part):
     """Messages under live leases, from the holds."""
     return core.one("select coalesce(sum(n.count - coalesce(bit_count(n.done), 0)), 0)::int"
@@ -217,18 +284,32 @@ def exact(core, part):
 def test_a_generated_history_respects_the_limit(core, seed):
     rnd = random.Random(seed)
     most, limit = rnd.choice((1, 2, 5, 12)), rnd.choice((0, 0, 3))
-    history = ["maxInFlight %d, maxDeliveries %d" % (most, limit)]
-    parts = make(core, "h%d" % seed, *([rnd.randint(1, 20)] * rnd.choice((1, 2))), maxInFlight=most, retryLimit=rnd.choice((0, 100)),
-                 maxDeliveries=limit)
+    key_most = rnd.choice((0, 0, 1, 3, 6))          # of a key
+    if key_most and rnd.random() < 0.3:
+        most = 0
+    names = ["a", rnd.choice(("a~p4", "b")), rnd.choice(("b~p0", "b~p9"))][:rnd.randint(1, 3)]
+    history = ["maxInFlight %d, keyMaxInFlight %d, maxDeliveries %d, partitions %s" % (most, key_most, limit, names)]
+    parts = make(core, "h%d" % seed, *([rnd.randint(1, 20)] * len(names)), names=names, maxInFlight=most, keyMaxInFlight=key_most,
+                 retryLimit=rnd.choice((0, 100)), maxDeliveries=limit)
     leases = []                                     # (partition, lease, its messages)
 
     def check(ok, *more):
         if not ok:
             pytest.fail("\n".join(history + [str(m) for m in more]))
 
+    def room_of(key=None):
+        leased = {"": 0}
+        for name, p in zip(names, parts):
+            n = exact(core, p)
+            leased[""] += n
+            leased[name[0]] = leased.get(name[0], 0) + n
+        check(most == 0 or leased[""] <= most, leased)
+        check(key_most == 0 or all(n <= key_most for k, n in leased.items() if k), leased)
+        return min([1000] + [most - leased[""]] * (most > 0) + [key_most - leased.get(key, 0)] * (key_most > 0))
+
     def pop():
         part = rnd.choice(parts)
-        room = most - sum(exact(core, p) for p in parts)
+        room = room_of(names[parts.index(part)][0])
         want = [rnd.choice((1, 1, 3, 300)) for _ in range(rnd.randint(1, 3))]
         pops = part.pop(*want)
         history.append("pop %s of %d, room %d: %s" % (want, parts.index(part), room, [p[1] for p in pops]))
@@ -275,14 +356,14 @@ def test_a_generated_history_respects_the_limit(core, seed):
             rnd.choice(parts).push(rnd.randint(1, 9))
         else:
             history.append("rotate: %s" % [core.one("select queen.rotate(0, 0)") for _ in range(rnd.randint(1, 4))])
-        check(sum(exact(core, p) for p in parts) <= most)
+        room_of()
 
     # Everything is delivered in the end, although never more than the limit at once.
     core.rows("update queen.holds set until = now() where until > now()")
     for part in parts:
         for _ in range(500):
             (lease, got, _, status, _, _), = part.pop(300)
-            check(len(got) <= most)
+            check(len(got) <= min(most or 1000, key_most or 1000))
             if got:
                 check(set(part.settle(got, COMPLETED, lease)) == {0})
             elif status == 3:

@@ -31,12 +31,15 @@ static void a_message_is_written_with_the_fields_that_it_has(void **state)
     expect_item(&(struct queen_message){.queue = "a\"b",
                                         .partition = "p",
                                         .partition_key = "k",
+                                        .concurrency_key = "c",
+                                        .priority = 7,
                                         .transaction_id = "t",
                                         .trace_id = "u",
                                         .traceparent = "w",
                                         .payload = "{ \"a\" : 1.10 } trailing",
                                         .payload_len = 14},
                 "{\"queue\":\"a\\\"b\",\"partition\":\"p\",\"partitionKey\":\"k\","
+                "\"concurrencyKey\":\"c\",\"priority\":7,"
                 "\"transactionId\":\"t\",\"traceId\":\"u\",\"traceparent\":\"w\","
                 "\"payload\":{ \"a\" : 1.10 }}");
 }

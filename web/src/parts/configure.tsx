@@ -14,6 +14,9 @@ const OPTIONS: Option[] = [
     { name: "maxInFlight", label: "In flight at most", unit: "messages", help: "Of a work queue: messages that a group has leased and not settled. 0: no limit." },
     { name: "rateLimit", label: "Rate limit", unit: "per second", help: "Of a work queue: deliveries per second to a group. 0: no limit." },
     { name: "rateBurst", label: "Burst", unit: "messages", help: "Deliveries at once after a pause. Empty: the rate limit, rounded up." },
+    { name: "keyMaxInFlight", label: "In flight per key", unit: "messages", help: "Of a work queue: likewise, for each concurrency key. 0: no limit." },
+    { name: "keyRateLimit", label: "Rate limit per key", unit: "per second", help: "Of a work queue: likewise, for each concurrency key. 0: no limit." },
+    { name: "keyRateBurst", label: "Burst per key", unit: "messages", help: "Deliveries at once after a pause. Empty: the rate limit, rounded up." },
     { name: "retryDelay", label: "Retry delay", unit: "ms", help: "A partition waits this long after a failure before it is delivered again (without a retry policy)." },
     { name: "maxSize", label: "Maximum size", unit: "messages", help: "More pending messages than this are refused with 429. 0: no limit." },
     { name: "delayedProcessing", label: "Delay", unit: "s", help: "Messages are delivered this long after they were pushed." },
@@ -53,8 +56,9 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
             else if (v === "") delete sent[o.name];
             else sent[o.name] = Number(v);
         }
-        if (sent.ordering !== "none") for (const n of ["maxInFlight", "rateLimit", "rateBurst"]) delete sent[n]; // only work queues have them
+        if (sent.ordering !== "none") for (const n of ["maxInFlight", "rateLimit", "rateBurst", "keyMaxInFlight", "keyRateLimit", "keyRateBurst"]) delete sent[n]; // only work queues have them
         if (changed("rateLimit") && !changed("rateBurst")) delete sent.rateBurst; // its default depends on the rate
+        if (changed("keyRateLimit") && !changed("keyRateBurst")) delete sent.keyRateBurst;
         if (changed("ordering") && !changed("maxDeliveries")) delete sent.maxDeliveries; // its default depends on the ordering
         if (policy.trim()) sent.retryPolicy = JSON.parse(policy) as Json;
         else delete sent.retryPolicy;

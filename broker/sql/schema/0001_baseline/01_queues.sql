@@ -51,6 +51,10 @@ create table queen.queues (
     max_in_flight int not null default 0 check (max_in_flight >= 0),     -- messages that are leased and not settled
     rate_limit    double precision not null default 0 check (rate_limit >= 0), -- deliveries per second
     rate_burst    int not null default 0 check (rate_burst >= 0),        -- deliveries at once after a pause; 0 without rate_limit
+    -- The same for each concurrencyKey, which is a partition without its priority (queen.partition_key).
+    key_max_in_flight int not null default 0 check (key_max_in_flight >= 0),
+    key_rate_limit    double precision not null default 0 check (key_rate_limit >= 0),
+    key_rate_burst    int not null default 0 check (key_rate_burst >= 0),
     retry_policy  jsonb,                                          -- as configured; null: none (see queen.fill_retry_policy)
     partitions    int not null default 0 check (partitions >= 0)  -- fixed number of partitions, called 0, 1, 2, ...; 0: any number
 );

@@ -49,6 +49,7 @@ create table queen.consumer_states (
     leased     int,                            -- with maxInFlight: messages under leases that end after leases_at; null: not counted
     leases_at  timestamptz,
     rate_at    timestamptz,                    -- with rateLimit: the rate of the group is used up until then (queen.limit_work)
+    key_rate_at timestamptz,                   -- with keyRateLimit: likewise, of the key of the partition
 
     -- Deliveries that end without an acknowledgement (queen.suspicion); null: none
     expired        int,                        -- with a lease: earlier deliveries of lease_first that expired

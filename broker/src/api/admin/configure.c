@@ -47,6 +47,9 @@ static const char *const option_names[] = {"leaseTime",
                                            "maxInFlight",
                                            "rateLimit",
                                            "rateBurst",
+                                           "keyMaxInFlight",
+                                           "keyRateLimit",
+                                           "keyRateBurst",
                                            NULL};
 
 static void configure_handle(struct http_req *req);

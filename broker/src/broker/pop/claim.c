@@ -392,7 +392,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_ready(b, c, true);
         break;
     case CLAIM_IS_WORK:
-        c->lane->work = true;
+        c->lane->work = c->lane->queue->work = true;
         consumer_ready(b, c, true);
         break;
     case CLAIM_WANTS_CARE_ONCE:

@@ -26,7 +26,7 @@ struct group *group_get(struct broker *b, struct queue *q, span name)
         g->queue = q;
         g->name_len = name.len;
         memcpy(g->name, name.ptr, name.len);
-        TAILQ_INIT(&g->ready);
+        ready_init(&g->ready);
         TAILQ_INIT(&g->seats);
         LIST_INIT(&g->selectors);
         HASH_ADD_KEYPTR(hh, q->groups, g->name, g->name_len, g);
@@ -89,8 +89,7 @@ static void leave_state(struct broker *b, struct consumer *c)
 {
     switch (c->state) {
     case READY:
-        TAILQ_REMOVE(&c->group->ready, c, ready);
-        c->group->n_ready--;
+        ready_remove(c);
         break;
     case LEASED:
         outstanding_drop(b, c);
@@ -116,11 +115,7 @@ void consumer_ready(struct broker *b, struct consumer *c, bool first)
         leave_state(b, c);
         c->dirty = false;
         c->state = READY;
-        if (first)
-            TAILQ_INSERT_HEAD(&c->group->ready, c, ready);
-        else
-            TAILQ_INSERT_TAIL(&c->group->ready, c, ready);
-        c->group->n_ready++;
+        ready_add(c, first);
     }
     if (c->num == 0) {
         query_number(b, c); // served when the number is there
@@ -154,6 +149,7 @@ void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop)
         !c->working) { // further pops wait for the result: it may serve them too
         c->working = true;
         c->group->n_asking++;
+        c->group->ready.working[c->lane->priority]++;
     }
 }
 

@@ -110,14 +110,15 @@ void consumer_serve_retries(struct broker *b, struct consumer *c)
 struct consumer **pop_take_ready(struct broker *b, struct pop_op *pop, struct group *g,
                                  struct consumer **last)
 {
-    struct consumer *c, *next;
+    struct ready_walk walk = ready_begin(&g->ready);
+    struct consumer *c;
 
-    for (c = TAILQ_FIRST(&g->ready); c && pop->n_targets < pop->partitions; c = next) {
-        next = TAILQ_NEXT(c, ready);
+    while (pop->n_targets < pop->partitions && (c = ready_next(&walk))) {
         if (pop->n_targets > 0 && pop->targets->working)
             break; // its claim is shared with other pops
         if (c->num == 0 || (c->lane->work && pop->n_targets > 0))
             continue;
+        ready_taken(&walk, c);
         consumer_take(b, c, pop);
         c->next_target = NULL;
         *last = c;

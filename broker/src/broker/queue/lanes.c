@@ -53,6 +53,16 @@ struct lane *lane_get(struct broker *b, struct queue *q, span name)
     return lane;
 }
 
+// "~p" and a digit at the end of a name.  queen.partition_priority does the same.
+static uint8_t lane_priority(span name)
+{
+    const char *end = name.ptr + name.len;
+
+    return name.len > 3 && end[-3] == '~' && end[-2] == 'p' && end[-1] >= '0' && end[-1] <= '9'
+               ? (uint8_t)(end[-1] - '0')
+               : 0;
+}
+
 // more: kept behind the name.
 static struct lane *lane_make(struct broker *b, struct queue *q, span key, span more)
 {
@@ -62,6 +72,8 @@ static struct lane *lane_make(struct broker *b, struct queue *q, span key, span 
     lane->queue = q;
     lane->name_len = key.len;
     memcpy(lane->name, key.ptr, key.len);
+    lane->priority = lane_priority(key);
+    lane->work = q->work;
     if (more.len > 0)
         memcpy(lane->name + key.len, more.ptr, more.len);
     LIST_INIT(&lane->consumers);
@@ -91,6 +103,7 @@ struct lane *lane_get_retry(struct broker *b, struct queue *q, const uint8_t id[
     lane->only = (span){lane->name + sizeof key, group.len};
     lane->careful = true;
     lane->origin = origin;
+    lane->priority = origin->priority;
     LIST_INSERT_HEAD(&origin->retries, lane, of_origin);
     return lane;
 }

@@ -46,6 +46,7 @@ static unsigned read_part(struct broker *b, const struct work_flight *f,
                           unsigned row, uint64_t left_us);
 static void end_part(struct broker *b, const struct work_flight *f,
                      const struct work_part *part);
+static void work_part_over(struct broker *b, struct group *g);
 static void work_fail(struct broker *b, struct work_flight *f, int status, bool refused);
 
 void work_claim(struct broker *b)
@@ -313,7 +314,7 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
         consumer_ready(b, c, true);
         return;
     case CLAIM_WANTS_CARE: // the queue is ordered now
-        c->lane->work = false;
+        c->lane->work = c->lane->queue->work = false;
         consumer_ready(b, c, true);
         return;
     case CLAIM_CLAIMED:
@@ -324,7 +325,7 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
         if (wait > 0)
             note_available(c, now, left_us + (uint64_t)wait);
         if (pg_reply_bool(reply, row, CLAIM_WORK_COL_MORE) || !c->available_known) {
-            consumer_ready(b, c, true);
+            consumer_ready(b, c, false); // behind those of other partitions
             return;
         }
         break;
@@ -344,8 +345,10 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
 // Pops of the group that came meanwhile wait for the end of the claim: see group.n_asking.
 static void work_over(struct consumer *c)
 {
-    if (c->working)
+    if (c->working) {
         c->group->n_asking--;
+        c->group->ready.working[c->lane->priority]--;
+    }
     c->working = false;
 }
 
@@ -412,8 +415,18 @@ static void end_part(struct broker *b, const struct work_flight *f,
     for (unsigned i = part->n; i-- > 0;)
         if (f->pops[part->first + i])
             claim_end_pop(b, f->pops[part->first + i]);
-    if (part->group->n_asking == 0)
-        group_answered(b, part->group);
+    work_part_over(b, part->group);
+}
+
+// Lower priorities have waited for the result: see ready.h.
+static void work_part_over(struct broker *b, struct group *g)
+{
+    if (g->n_ready > 0 && !TAILQ_EMPTY(&g->seats))
+        group_serve(b, g);
+    if (g->n_ready > 0 && !LIST_EMPTY(&g->selectors))
+        selectors_serve(b, g);
+    if (g->n_asking == 0)
+        group_answered(b, g);
 }
 
 static void work_fail(struct broker *b, struct work_flight *f, int status, bool refused)
@@ -429,6 +442,5 @@ static void work_fail(struct broker *b, struct work_flight *f, int status, bool 
     for (unsigned i = f->n_pops; i-- > 0;)
         claim_fail_pop(b, f->pops[i], status, refused);
     for (unsigned i = 0; i < f->n_parts; i++)
-        if (f->parts[i].group->n_asking == 0)
-            group_answered(b, f->parts[i].group);
+        work_part_over(b, f->parts[i].group);
 }
