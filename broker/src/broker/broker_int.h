@@ -438,8 +438,8 @@ span lane_shown(const struct lane *lane); // the name of its partition
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // query its number
-// May what waits for the lane go?  Its number was asked for when the request came, but may have
-// been forgotten since, and perhaps nobody else ever asks.
+// Whether requests for the lane can be sent.  If its number was forgotten since the request
+// came, this queries it again.
 bool lane_is_known(struct broker *b, struct lane *lane);
 bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n);
 void lanes_flush(struct broker *b);
@@ -461,8 +461,8 @@ void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_lis
 void lane_unpark(struct broker *b, struct lane *lane); // what waits for it may go
 void pushes_unpark(struct broker *b);                  // all that wait at a lane
 void lanes_refuse_parked(struct broker *b);            // closing
-// A statement waited for a lock too long, perhaps that of this lane: keep its requests apart
-// until we know.
+// A statement waited for a lock too long, perhaps that of this lane: its requests are sent
+// alone until a probe has decided.
 void lane_suspect(struct broker *b, struct lane *lane);
 void items_suspect(struct broker *b, const struct push_item *items, unsigned n);
 void lane_resolved(struct broker *b, struct lane *lane); // its name is not locked any more

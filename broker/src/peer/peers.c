@@ -330,8 +330,8 @@ static struct peer *peer_at(struct peers *ps, const struct sockaddr_storage *fro
     return NULL;
 }
 
-// A recording, or a server whose clock is wrong: then its notifications are useless, and
-// somebody should know. At most one line in five minutes.
+// A replayed datagram, or a server whose clock is wrong and whose notifications are therefore
+// ignored: logged, at most once in five minutes.
 static void note_stale(struct peers *ps, const struct peer_note *note)
 {
     uint64_t now = clock_mono_us();

@@ -1,8 +1,9 @@
 // Claims: the pops that have chosen their lanes go to the database together.
 //
 // There are two calls: a hot one, for pops of one lane each of queues without special options,
-// and a careful one for the rest.  Which lanes want care is learnt from the hot one's refusal.
-// Work queues have a call of their own (work/claim_work.c), as the careful one's refusal tells.
+// and a careful one for the rest.  The hot one refuses lanes that need the careful one.
+// The careful one refuses lanes of work queues, which have a call of their own
+// (work/claim_work.c).
 #include "broker/pop/claim_int.h"
 
 #include <stdlib.h>
@@ -475,10 +476,9 @@ void claim_fail_consumer(struct broker *b, struct consumer *c)
     }
 }
 
-// The outcome of a lost claim is unknown, and one whose answer makes no sense has committed:
-// leases may have been taken that nobody will ever use, so they are given back when the
-// database returns.  What was acknowledged on delivery cannot be taken back, others may have
-// got what follows: the client must hear that.
+// The outcome of a lost claim is unknown, and one with an invalid answer has committed.  Leases
+// that no client will use are given back when the database returns.  With autoAck the messages
+// are acknowledged and cannot be given back, so the client gets an error.
 void claim_fail_pop(struct broker *b, struct pop_op *pop, int status, bool refused)
 {
     bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;

@@ -1,8 +1,8 @@
 // Pops by namespace and task: they watch many queues, the most urgent first.
 //
 // All selectors of a house live at broker 0, which follows the queues they match even where it
-// is not the home; the other brokers tell it what becomes ready (notify.c).  The list of queues
-// is read again for every pop, and about once a second while pops are parked.
+// is not the home; the other brokers report lanes that become ready (notify.c).  The list of
+// queues is read again for every pop, and about once a second while pops are parked.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -85,8 +85,8 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
     TAILQ_INIT(&s->asking);
     TAILQ_INIT(&s->asked);
     LIST_INSERT_HEAD(&b->selectors, s, link);
-    // Never taken off again: from now on broker 0 hears of everything, so that what it believes
-    // stays true.
+    // Never decremented: from now on broker 0 is notified of everything, so that its state
+    // stays correct.
     atomic_fetch_add_explicit(&b->house->n_selectors, 1, memory_order_relaxed);
     return s;
 }

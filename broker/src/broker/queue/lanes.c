@@ -262,8 +262,8 @@ struct lanes_asked {
     struct lane *lanes[];
 };
 
-// The rest is asked for when the answer is there: a request that names very many new queues
-// must not run into the statement timeout.
+// Resolves LANES_AT_ONCE names.  The rest follows after the answer, because a request with very
+// many new queues must not exceed the statement timeout.
 static void lanes_ask(struct broker *b, struct lane **lanes, unsigned *n, bool alone)
 {
     unsigned n_now = *n < LANES_AT_ONCE ? *n : LANES_AT_ONCE;

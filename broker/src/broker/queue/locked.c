@@ -225,9 +225,9 @@ struct lane *lanes_find_locked(const struct push_item *items, unsigned n)
 
 // ---- locked consumers ----
 
-// A SQL session that has popped or acknowledged and not committed holds a consumer.  Who wants
-// it is not known from the request, so it is tried again, by itself: one request at a time,
-// since each try keeps a connection busy for 100 ms.
+// A SQL session that has popped or acknowledged and not committed holds a consumer.  The
+// request does not name its consumers, so it is repeated alone.  Only one such request runs at
+// a time, because each attempt keeps a connection busy for 100 ms.
 bool op_try_later(struct broker *b, struct op *op, struct op_list *queue)
 {
     uint64_t now = clock_mono_us();
@@ -359,8 +359,8 @@ static void locked_free(struct broker *b, struct lane *lane)
         i++;
     b->locked[i] = b->locked[--b->n_locked];
     lane->locked = false;
-    // Nobody asks for its name again from here.  The number may have come from elsewhere, and
-    // may be lost later: then it must be possible to ask for it.
+    // The probes of its name end here.  The number may have come from elsewhere, and may be
+    // forgotten later: then it must be possible to query it.
     lane->resolving = lane->asking;
     lane_unpark(b, lane);
     b->unsorted = true;
@@ -389,7 +389,7 @@ static void on_probe_due(struct due *d)
     probe_in(b, is_idle ? PROBE_IDLE_US : b->locked_interval_us);
 }
 
-// Those without a number are names that another transaction is creating: they are asked for
+// Lanes without a number are names that another transaction is creating: they are resolved
 // again.
 static void locked_probe_send(struct broker *b)
 {
@@ -403,7 +403,7 @@ static void locked_probe_send(struct broker *b)
         else if (b->locked_interval_us < PROBE_MAX_US || !STAILQ_EMPTY(&lane->waiting) ||
                  lane->asking)
             lane_ask_alone(b, lane);
-        else // no request waits for it: to ask would create it, perhaps in a deleted queue
+        else // no request waits for it, and resolving it might create it in a deleted queue
             locked_free(b, lane);
     }
     if (probe->n == 0) {

@@ -2,8 +2,8 @@
 //
 // Entries travel as 16-byte keys; the database stores which messages are under a lease, so no
 // broker has to remember what it delivered, and any broker can take any ack.  There are two
-// calls: queen.finish for requests that complete all that their leases hold, as the broker that
-// gave them out can tell (outstanding.c), and queen.settle for the rest.
+// calls: queen.finish for requests that complete everything under their leases, which the
+// broker that delivered them can check (outstanding.c), and queen.settle for the rest.
 #include "broker/settle/outstanding_int.h"
 
 #include <stdlib.h>
@@ -203,10 +203,10 @@ static bool is_in_doubt(const struct ack_op *ack)
     return false;
 }
 
-// An ack whose outcome is unknown may be sent again: nothing is counted twice, and the lease it
-// names tells whether it is still the first.  One that took longer than the database allows is
-// tried once more alone, if it had company; then its client is told.  One whose consumer
-// another transaction has locked is tried alone, from time to time (locked.c).
+// An ack whose outcome is unknown may be sent again: nothing is counted twice, because its
+// lease shows whether it was applied.  One that exceeded the statement timeout together with
+// others is tried once more alone; then its client gets the error.  One whose consumer is
+// locked by another transaction is repeated alone, from time to time (locked.c).
 static void ack_apply_result(struct broker *b, struct ack_flight *f, int status, bool too_slow,
                              const struct pg_reply *reply)
 {

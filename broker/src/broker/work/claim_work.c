@@ -296,7 +296,7 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
     int64_t wait = pg_reply_i64(reply, row, CLAIM_WORK_COL_WAIT_US);
     int16_t status = pg_reply_i16(reply, row, CLAIM_WORK_COL_STATUS); // of the last pop
 
-    if (status == CLAIM_BUSY) { // says nothing about how many pops its messages would serve
+    if (status == CLAIM_BUSY) { // the number of pops that its messages would serve is unknown
         claim_busy(b, c);
         return;
     }
@@ -318,8 +318,7 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
         consumer_ready(b, c, true);
         return;
     case CLAIM_CLAIMED:
-        // A lease that this broker does not know of, or another one, may expire earlier: the
-        // next claim finds out.
+        // A lease of another broker may expire earlier: the next claim finds out.
         if (c->available_us != 0 && c->available_us <= now)
             c->available_known = false;
         if (wait > 0)
