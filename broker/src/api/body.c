@@ -456,9 +456,8 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
     entry->txid = js_text(raw[ACK_TXID], b->arena);
     entry->bad_partition =
         !id_parse_uuid(js_text(raw[ACK_PARTITION], b->arena), entry->partition_id);
-    // Ignoring one of another type would settle for another group, without a check of the
-    // lease, or with another fate.  Existing clients send any value as the error.
-    entry->lease = body_option(b, raw[ACK_LEASE], "leaseId");
+    // The public contract: another type than a string counts as absent.
+    entry->lease = body_text_or_none(b, raw[ACK_LEASE]);
     entry->error = body_text_or_none(b, raw[ACK_ERROR]);
     entry->code = body_option(b, raw[ACK_ERROR_CODE], "errorCode");
     entry->worker = body_option(b, raw[ACK_WORKER], "worker");
@@ -483,5 +482,6 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
             entry->after_s = (int32_t)after;
     }
     entry->tries = take_tries(b, raw[ACK_TRIES]);
-    *group = body_name(b, raw[ACK_GROUP], "consumerGroup");
+    *group = body_text_or_none(b, raw[ACK_GROUP]);
+    check_length(b, *group, "consumerGroup");
 }

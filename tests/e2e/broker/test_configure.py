@@ -113,14 +113,8 @@ def test_configure_creates_the_default_partition(broker, queue):
     assert result["partition_id"] == made["partitionId"]
 
 
-@pytest.mark.parametrize("labels", [{"namespace": 5}, {"task": []}])
-def test_labels_must_be_strings(broker, queue, labels):
-    answer = broker.post("/api/v1/configure", {"queue": queue, **labels}).expect(400).json
-    assert answer["error"] == "%s must be a string" % next(iter(labels))
-
-
-@pytest.mark.parametrize("labels", [{"namespace": None, "task": None}, {}])
-def test_labels_that_are_missing_become_empty(broker, queue, labels):
+@pytest.mark.parametrize("labels", [{"namespace": 5, "task": []}, {"namespace": None, "task": None}, {}])
+def test_labels_that_are_not_strings_become_empty(broker, queue, labels):
     answer = broker.post("/api/v1/configure", {"queue": queue, **labels}).expect(200).json
     assert (answer["namespace"], answer["task"]) == ("", "")
 

@@ -88,10 +88,13 @@ static void configure_handle(struct http_req *req)
     broker_custom(api->broker, &c->op);
 }
 
+// The public contract: a label that is not a string counts as absent.
 static span label(struct body *b, span raw, const char *name)
 {
-    span text = body_name(b, raw, name);
+    span text = body_text_or_none(b, raw);
 
+    if (!api_is_name(text))
+        body_bad(b, "%s is longer than %d characters", name, API_NAME_CHARS);
     return text.ptr ? text : SPAN("");
 }
 

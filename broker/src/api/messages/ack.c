@@ -92,7 +92,9 @@ static int read_batch(struct ack *a, struct body *b)
             else
                 js_skip(&b->j);
         } else if (js_key_is(key, SPAN("consumerGroup"))) {
-            a->op.group = body_name(b, js_skip(&b->j), "consumerGroup");
+            a->op.group = body_text_or_none(b, js_skip(&b->j));
+            if (!api_is_name(a->op.group))
+                body_bad(b, "consumerGroup is longer than %d characters", API_NAME_CHARS);
         } else {
             body_check_member(b, key, &known);
             js_skip(&b->j);

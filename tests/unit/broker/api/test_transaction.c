@@ -21,7 +21,7 @@ static void operations_are_flattened_in_order(void **state)
 {
     (void)state;
     SEND(api_transaction,
-         "{\"requiredLeases\":[\"l1\",5,null,\"\",\"l2\"],\"operations\":["
+         "{\"requiredLeases\":[\"l1\",null,\"\",\"l2\"],\"operations\":["
          "{\"items\":[{\"queue\":\"a\",\"payload\":null},{\"queue\":\"b\"}],\"type\":\"push\"},"
          "{\"type\":\"ack\",\"transactionId\":\"t\",\"partitionId\":\"" LANE
          "\",\"consumerGroup\":\"g\","
