@@ -115,6 +115,9 @@ static const char *const option_names[] = {"leaseTime",
                                            "maxInFlight",
                                            "rateLimit",
                                            "rateBurst",
+                                           "keyMaxInFlight",
+                                           "keyRateLimit",
+                                           "keyRateBurst",
                                            NULL};
 
 // Converts KEY=VALUE to members of a JSON object; a value that is not JSON becomes a string.

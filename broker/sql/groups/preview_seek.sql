@@ -2,11 +2,11 @@
 --
 -- needs: param_time, strict_bool, cursor_at, latest_state, iso_ms
 -- called by  broker/src/api/admin/groups.c
--- in         p_args: group, queue; toEnd or timestamp, as in a seek
+-- in         p_args: group, queue; toEnd (wins) or timestamp, as in a seek
 -- out        200 {"partitions","partitionsBack","partitionsAhead","again","skipped","waiting","leases"}: what a seek would do: how many
 --            messages the group would receive again, would never receive, and would have to process afterwards. Deleted messages
 --            are counted as well, and a seek moves nothing of a group that is unknown. 404: no such queue
--- raises     QN001 if both are missing or given, or the timestamp is invalid
+-- raises     QN001 if both are missing, or the timestamp is invalid
 create or replace function queen.preview_seek(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -24,8 +24,6 @@ declare
 begin
     if not v_end and v_time is null then
         raise exception using errcode = 'QN001', message = 'toEnd or timestamp is required';
-    elsif v_end and v_time is not null then
-        raise exception using errcode = 'QN001', message = 'toEnd and timestamp must not be given together';
     end if;
     if v_id is null then
         status := 404;
