@@ -34,13 +34,13 @@ struct fake_server {
     struct fake_request request;
 };
 
-static int open_listener(unsigned *port)
+static int open_port(unsigned *port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    assert(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 16) == 0);
+    assert(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0);
     assert(getsockname(fd, (struct sockaddr *)&a, &len) == 0);
     *port = ntohs(a.sin_port);
     return fd;
@@ -173,7 +173,8 @@ struct fake_server *fake_server_new(fake_script script, void *ctx)
 
     s->script = script;
     s->ctx = ctx;
-    s->listener = open_listener(&port);
+    s->listener = open_port(&port);
+    assert(listen(s->listener, 16) == 0);
     snprintf(s->url, sizeof s->url, "http://127.0.0.1:%u", port);
     assert(pipe(s->wake) == 0);
     assert(pthread_create(&s->thread, NULL, run, s) == 0);
@@ -201,7 +202,8 @@ const char *fake_server_nobody(void)
     static _Thread_local char url[64];
     unsigned port;
 
-    close(open_listener(&port));
+    // The socket stays, because another program could listen on a port that is free.
+    (void)open_port(&port);
     snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
     return url;
 }

@@ -316,7 +316,8 @@ static void an_error_that_no_retry_cures_ends_it(void **state)
 
 // A thread is kept inside of queen_consumer_wait() by a signal whose handler does not return.
 // Until it is out, the consumer's memory must stay.
-static _Atomic bool is_inside, is_caught, is_freed;
+static _Atomic pid_t waiter_tid;
+static _Atomic bool is_caught, is_freed;
 static int release_pipe[2];
 
 static void stay(int number)
@@ -330,9 +331,23 @@ static void stay(int number)
 
 static void *wait_for_end(void *arg)
 {
-    let_go(&is_inside, true);
+    waiter_tid = gettid();
     (void)queen_consumer_wait(arg, NULL);
     return NULL;
+}
+
+static bool is_asleep(pid_t tid)
+{
+    char path[64], text[256] = "";
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    FILE *f = fopen(path, "re");
+    if (f) {
+        (void)!fgets(text, sizeof text, f);
+        fclose(f);
+    }
+    const char *state = strrchr(text, ')'); // after the name of the program
+    return state && strncmp(state, ") S", 3) == 0;
 }
 
 static void *free_consumer(void *arg)
@@ -353,11 +368,11 @@ static void freeing_waits_for_threads_that_wait_for_the_end(void **state)
     assert_int_equal(pipe(release_pipe), 0);
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = stay, .sa_flags = SA_RESTART}, NULL);
     pthread_create(&waiter, NULL, wait_for_end, c);
-    wait_until(is_inside);
-    usleep(50000); // it waits by now
+    while (waiter_tid == 0 || !is_asleep(waiter_tid))
+        usleep(1000);
     pthread_kill(waiter, SIGUSR1);
-    for (int i = 0; !is_caught && i < 3000; i++)
-        usleep(10000);
+    while (!is_caught)
+        usleep(1000);
     pthread_create(&closer, NULL, free_consumer, c);
     for (int i = 0; !is_freed && i < 30; i++)
         usleep(10000);

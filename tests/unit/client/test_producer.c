@@ -1,5 +1,5 @@
 // Tests of the producer's buffer: batches, limits, retries, closing.
-#include "queen/producer.h"
+#include "producer_int.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -385,7 +385,7 @@ static void messages_refused_in_a_batch_are_not_sent_alone_after_the_end(void **
 
 // A thread inside of queen_producer_send() is kept there by a signal whose handler does not
 // return.  Until it is out, the producer's memory must stay.
-static _Atomic bool is_inside, is_caught;
+static _Atomic bool is_caught;
 static _Atomic int sender_rc;
 static int release_pipe[2];
 
@@ -400,10 +400,17 @@ static void stay(int number)
 
 static void *send_one_more(void *arg)
 {
-    is_inside = true;
-    state_changed();
     sender_rc = send_number(arg, 2);
     return NULL;
+}
+
+// It has counted itself and given the lock back: it waits for room.
+static bool one_waits_for_room(struct queen_producer *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool waits = p->n_inside == 1;
+    pthread_mutex_unlock(&p->lock);
+    return waits;
 }
 
 static _Atomic bool is_freed;
@@ -428,11 +435,11 @@ static void closing_waits_for_threads_that_wait_for_room(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(send_number(g, i), 0);
     pthread_create(&sender, NULL, send_one_more, g);
-    wait_until(is_inside);
-    usleep(50000); // it waits for room by now
+    while (!one_waits_for_room(g->producer))
+        usleep(1000);
     pthread_kill(sender, SIGUSR1);
-    for (int i = 0; !is_caught && i < 3000; i++)
-        usleep(10000);
+    while (!is_caught)
+        usleep(1000);
     pthread_create(&closer, NULL, free_producer, g->producer);
     for (int i = 0; !is_freed && i < 30; i++)
         usleep(10000);
