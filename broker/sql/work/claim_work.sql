@@ -13,7 +13,8 @@
 --              more: messages are left after the claimed ones
 --            then the segments that contain these runs, with status null and the target of the consumer's last pop
 -- locks      consumers in num order, skipping those that others have locked; then with p_wait the skipped ones, 50 ms for each, until
---            three have failed; for a queue with limits as queen.lock_limits, with p_wait for 50 ms; then as queen.fail_messages
+--            three have failed; for a queue with limits as queen.lock_limits, with p_wait for 50 ms unless three waits have failed; then as
+--            queen.fail_messages
 --
 -- Messages whose lease has expired, and returned ones, are delivered first, in the order in which they became available. Then come messages
 -- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead. After half of them a message
@@ -39,6 +40,7 @@ declare
     v_locked bigint[];
     v_one    bigint;
     v_timeout text := current_setting('lock_timeout');
+    v_waits_left int := 3; -- how many waits may still fail: a session that does not commit must not hold up strangers
     v_slot   "char";
     k        record;   -- a consumer
     st       queen.consumer_states%rowtype;
@@ -96,10 +98,9 @@ begin
       from (select num from queen.consumers
              where num = any (p_consumer) order by num for no key update skip locked) c;
     v_left := false;
-    v_n := 3;
     for v_one in select distinct u.consumer from unnest(p_consumer, p_wait) u(consumer, wait)
                   where u.wait and u.consumer = any (v_locked) is not true order by 1 loop
-        exit when v_n = 0;
+        exit when v_waits_left = 0;
         if not v_left then
             v_left := true;
             perform set_config('lock_timeout', '50ms', true);
@@ -108,7 +109,7 @@ begin
             perform c.num from queen.consumers c where c.num = v_one for no key update;
             v_locked := v_locked || v_one;
         exception when lock_not_available then
-            v_n := v_n - 1;
+            v_waits_left := v_waits_left - 1;
         end;
     end loop;
     if v_left then
@@ -143,12 +144,14 @@ begin
         v_now := clock_timestamp();
         v_until := null;
         st := null;
-        v_status := case when k.by_message is null then 5
-                         when k.consumer = any (v_locked) is not true
-                              or (k.most > 0 or k.rate > 0 or k.key_most > 0 or k.key_rate > 0)
-                                 and not queen.lock_limits(k.queue_id, k.grp, case when k.most = 0 and k.rate = 0 then queen.partition_key(k.lane_name) end,
-                                                           p_wait[k.targets[1]])
-                         then 1 end;
+        v_status := case when k.by_message is null then 5 when k.consumer = any (v_locked) is not true then 1 end;
+        if v_status is null and (k.most > 0 or k.rate > 0 or k.key_most > 0 or k.key_rate > 0) then
+            v_left := p_wait[k.targets[1]] and v_waits_left > 0;
+            if not queen.lock_limits(k.queue_id, k.grp, case when k.most = 0 and k.rate = 0 then queen.partition_key(k.lane_name) end, v_left) then
+                v_status := 1;
+                v_waits_left := v_waits_left - v_left::int;
+            end if;
+        end if;
         if v_status is null then
             -- A new statement reads the state with a new snapshot: see queen.claim.
             select * into st from (

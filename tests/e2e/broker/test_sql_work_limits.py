@@ -273,6 +273,30 @@ def test_two_sessions_cannot_exceed_the_limit_of_a_key(pg, database, core):
     assert [p[1] for p in a1.pop(2)] == [[1]]
 
 
+@pytest.mark.parametrize("option", ["maxInFlight", "keyMaxInFlight"])
+def test_a_claim_that_is_not_decided_delays_no_strangers(pg, database, core, option):
+    """A call of the broker waits a moment for a claim of another session, but not again for each partition that the limits concern."""
+    queue = "undecided " + option
+    core.configure(queue, ordering="none", **{option: 3})
+    lanes = core.lanes(*[(queue, "p%d%s" % (i, p)) for i in range(100) for p in ("", "~p9")])
+    consumers = core.consumers("g", *[lane for lane, _ in lanes])
+    stranger, = make(core, "stranger of " + option, 1)
+    conn = pg.connect(database=database)
+    conn.autocommit = False
+    try:
+        for consumer in consumers[::2]:
+            claim_work(Core(conn), consumer, [1])
+        call = consumers[1::2] + [stranger.consumer]
+        core.rows("set statement_timeout = '2500ms'")
+        rows = core.rows("select * from queen.claim_work(%s::bigint[], %s::int[], %s::boolean[], %s::uuid[], %s::int[], %s::boolean[])",
+                         call, [1] * len(call), [False] * len(call), [uuid.uuid4() for _ in call], [0] * len(call), [True] * len(call))
+    finally:
+        core.rows("reset statement_timeout")
+        conn.close()
+    status = {r.target: r.status for r in rows if r.status is not None}
+    assert status == {**{i: 1 for i in range(1, len(call))}, len(call): 0}
+
+
 def exact(core, part):
     """Messages under live leases, from the holds."""
     return core.one("select coalesce(sum(n.count - coalesce(bit_count(n.done), 0)), 0)::int"
