@@ -64,6 +64,8 @@ static void on_keys(struct pg_call *pg, int status, const struct pg_reply *reply
     b->keys_asking = false;
     if (status == 0)
         status = keys_read(b->house->keys, reply, b->keys_epoch);
+    if (status == QE_PG_SHAPE)
+        (void)call_unexpected(c, "API keys without a version");
     if (status == 0) {
         struct key_list *l = key_table_current(b->house->keys);
         b->keys_known = true;
@@ -123,9 +125,9 @@ int keys_read(struct key_table *t, const struct pg_reply *reply, unsigned epoch)
     uint8_t known[16];
     unsigned rows = pg_reply_rows(reply);
 
-    if (rows == 0)
+    const uint8_t *version = rows > 0 ? pg_reply_uuid(reply, 0, READ_KEYS_COL_VERSION) : NULL;
+    if (!version) // its table is empty
         return QE_PG_SHAPE;
-    const uint8_t *version = pg_reply_uuid(reply, 0, READ_KEYS_COL_VERSION);
     if (rows == 1 && key_table_version(t, known) && memcmp(known, version, 16) == 0)
         return 0;
     struct key_list *l = key_list_new();

@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "auth/key_table.h"
 #include "base/log.h"
+#include "db/sql.gen.h"
 #include "rig.h"
 
 enum { N_POPS = 3 };
@@ -375,6 +377,27 @@ static void renewals_in_another_order_are_refused(void **state)
     turn();
 }
 
+// ---- API keys ----
+
+// As in a database whose table was restored without its row.
+static void api_keys_without_a_version_are_refused(void **state)
+{
+    (void)state;
+    struct key_table *keys = key_table_new();
+    uint8_t version[16];
+
+    fake_row("expires_s:l", (int64_t)0); // its version is NULL
+    assert_int_equal(keys_read(keys, fake_reply(&pg_stmt_read_keys), 0), QE_PG_SHAPE);
+    fake_no_rows();
+    assert_int_equal(keys_read(keys, fake_reply(&pg_stmt_read_keys), 0), QE_PG_SHAPE);
+    assert_false(key_table_version(keys, version));
+    fake_row("version:u", uuid(7));
+    assert_int_equal(keys_read(keys, fake_reply(&pg_stmt_read_keys), key_table_epoch(keys)), 0);
+    assert_true(key_table_version(keys, version));
+    fake_no_rows();
+    key_table_free(keys);
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, LOG_TEXT);
@@ -391,6 +414,7 @@ int main(void)
         T(a_scheduled_message_without_its_id_is_refused),
         T(odd_transactions_are_refused),
         T(renewals_in_another_order_are_refused),
+        T(api_keys_without_a_version_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
