@@ -6,7 +6,8 @@
 - A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
 - A file named in back ticks exists, below the root or beside the page: `lib/net/mailbox.c`, `sql/push`.
 - docs/internals/architecture.md and broker/README.md list every folder of sources.
-- docs/operations/operations.md lists every event that the broker logs as a warning or an error, and no event that is gone.
+- docs/operations/operations.md lists every event that the broker logs as a warning or an error, and no event that is gone. So does
+  platform/docs/operations.md for the platform.
 """
 import glob
 import os
@@ -37,17 +38,20 @@ def anchors(text):
     return made
 
 
-def log_events():
-    """Compares the table of log events with the sources."""
-    page = os.path.join("docs", "operations", "operations.md")
+def sources(patterns):
+    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", *patterns],
+                           capture_output=True, text=True, check=True).stdout.split()
+    return "\n".join(open(os.path.join(ROOT, f), encoding="utf-8").read() for f in files if os.path.exists(os.path.join(ROOT, f)))
+
+
+def log_events(page, own, shared):
+    """Compares the table of log events with the sources: own must be listed, shared may be."""
     text = open(os.path.join(ROOT, page), encoding="utf-8").read().split("## Log events", 1)[-1]
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     listed = {event for row in rows for event in re.findall(r"`([a-z0-9]+\.[a-z0-9_]+)`", row)}
-    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "lib/*.c", "broker/*.c", "broker/*.h", "cli/*.c"],
-                           capture_output=True, text=True, check=True).stdout.split()
-    source = "\n".join(open(os.path.join(ROOT, f), encoding="utf-8").read() for f in files if os.path.exists(os.path.join(ROOT, f)))
-    logged = set(re.findall(r'log_(?:warn|error)\(\s*"([a-z0-9]+\.[a-z0-9_]+)"', source))
-    return (["%s: no source logs %s" % (page, e) for e in listed if '"%s"' % e not in source]
+    own, shared = sources(own), sources(shared)
+    logged = set(re.findall(r'log_(?:warn|error)\(\s*"([a-z0-9]+\.[a-z0-9_]+)"', own))
+    return (["%s: no source logs %s" % (page, e) for e in listed if '"%s"' % e not in own + shared]
             + ["%s: the event %s is missing" % (page, e) for e in logged - listed])
 
 
@@ -113,7 +117,9 @@ def main():
                 inside = [p for p in pages if os.path.dirname(p) == there]
                 readme = os.path.join(there, "README.md")
                 todo += [readme] if readme in pages else inside if inside else [there]
-    wrong += log_events() + folders()
+    wrong += log_events("docs/operations/operations.md", ["lib/*.c", "broker/*.c", "broker/*.h", "cli/*.c"], ["lib/*.h"])
+    wrong += log_events("platform/docs/operations.md", ["platform/*.c"], ["lib/*.c"])
+    wrong += folders()
     wrong += ["%s: no link leads to this page" % p for p in sorted(pages) if p not in reached]
     index = os.path.join("docs", "index.md")
     wrong += ["%s: %s is missing" % (index, p) for p in sorted(pages)

@@ -108,10 +108,10 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
     struct broker *b = c->broker;
 
     if (status != 0)
-        log_warn("chores.rotate", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("chores.rotate_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) > 0)
-        log_debug("chores.rotate", "did=" SPAN_FMT, SPAN_ARG(pg_reply_bytes(reply, 0, 0)));
+        log_debug("chores.rotated", "did=" SPAN_FMT, SPAN_ARG(pg_reply_bytes(reply, 0, 0)));
     call_free(c);
     wait_for_next(b);
 }
@@ -176,7 +176,7 @@ static void on_swept(struct pg_call *pg, int status, const struct pg_reply *repl
     bool more = false;
 
     if (status != 0)
-        log_warn("chores.sweep", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("chores.sweep_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         if (pg_reply_is_null(reply, row, SWEEP_COL_QUEUE_NAME)) {
@@ -222,7 +222,7 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
     bool more = false;
 
     if (status != 0)
-        log_warn("chores.tidy", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("chores.tidy_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         if (!pg_reply_is_null(reply, row, TIDY_COL_MORE))
@@ -260,7 +260,7 @@ static void on_consumers_forgotten(struct pg_call *pg, int status, const struct 
     if (status == 0 && pg_reply_rows(reply) != 1)
         status = call_unexpected(c, "not one row");
     if (status != 0) {
-        log_warn("chores.forget_consumers", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("chores.forget_consumers_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     } else {
         b->consumers_walked = pg_reply_i64(reply, 0, 0);

@@ -364,7 +364,7 @@ static int write_file(int dir_fd, const char *name, span head, span bytes)
         close(fd);
     if (good)
         return 0;
-    log_error("spool.set_aside", "file=%s error=\"%s\"", name, strerror(errno));
+    log_error("spool.set_aside_failed", "file=%s error=\"%s\"", name, strerror(errno));
     unlinkat(dir_fd, name, 0);
     return QE_BUFFER_FAILED;
 }

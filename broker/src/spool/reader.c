@@ -133,7 +133,7 @@ static int save_progress(struct spool *s, const struct spool_file *file)
     spool_put_progress(&out, file->start);
     if (s->reading == file &&
         pwrite(s->read_fd, bytes, sizeof bytes, SPOOL_PROGRESS_AT) != (ssize_t)sizeof bytes)
-        log_warn("spool.progress", "file=%s error=\"%s\"", file->name, strerror(errno));
+        log_warn("spool.progress_failed", "file=%s error=\"%s\"", file->name, strerror(errno));
     return 0;
 }
 
@@ -146,7 +146,7 @@ static int open_file(struct spool *s, struct spool_file *file)
     s->reading = NULL;
     s->read_fd = openat(s->dir_fd, file->name, O_RDWR | O_CLOEXEC);
     if (s->read_fd < 0) {
-        log_error("spool.open", "file=%s records=%llu error=\"%s\"", file->name,
+        log_error("spool.open_failed", "file=%s records=%llu error=\"%s\"", file->name,
                   (unsigned long long)file->n_records, strerror(errno));
         return errno == ENOENT ? QE_NOT_FOUND : QE_BUFFER_FAILED;
     }
@@ -196,7 +196,7 @@ static int spool_reader_fill(struct spool *s, struct spool_read *r, struct spool
         buf_reset(&r->bytes);
         int rc = files_read(s->read_fd, file->start, n, &r->bytes);
         if (rc != 0) {
-            log_error("spool.read", "file=%s error=\"%s\"", file->name, strerror(errno));
+            log_error("spool.read_failed", "file=%s error=\"%s\"", file->name, strerror(errno));
             return rc;
         }
         while (r->n < r->max_records) {
@@ -238,7 +238,7 @@ static void spool_reader_forget(struct spool *s, struct spool_file *file)
     close_file(s, file);
     // If it stays, it is replayed at the next start and every record found a duplicate.
     if (unlinkat(s->dir_fd, file->name, 0) != 0)
-        log_warn("spool.delete", "file=%s error=\"%s\"", file->name, strerror(errno));
+        log_warn("spool.delete_failed", "file=%s error=\"%s\"", file->name, strerror(errno));
     uint64_t size = file->size > SPOOL_HEADER_BYTES ? file->size - SPOOL_HEADER_BYTES : 0;
     atomic_fetch_sub(&s->bytes, size);
     files_remove(s, file);

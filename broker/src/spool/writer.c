@@ -71,7 +71,7 @@ static int spool_writer_begin(struct spool *s)
     // The name must survive, too.
     if (s->fd < 0 || fsync(s->dir_fd) != 0) {
         int rc = failure();
-        log_failure(s, "spool.create", name, 0);
+        log_failure(s, "spool.create_failed", name, 0);
         if (s->fd >= 0) {
             close(s->fd);
             unlinkat(s->dir_fd, name, 0);
@@ -137,7 +137,7 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
         atomic_fetch_add(&s->appended, n);
     } else {
         if (s->current) // else spool_writer_begin() has logged it
-            log_failure(s, "spool.write", s->current->name, n);
+            log_failure(s, "spool.write_failed", s->current->name, n);
         atomic_fetch_add(&s->refused, n);
         if (s->current) {
             s->current->n_records = s->current->n_records > n ? s->current->n_records - n : 0;
@@ -172,7 +172,7 @@ static void refuse_current(struct spool *s)
         return;
     }
     if (ftruncate(s->fd, (off_t)file->size) != 0)
-        log_warn("spool.cut", "file=%s error=\"%s\"", file->name, strerror(errno));
+        log_warn("spool.cut_failed", "file=%s error=\"%s\"", file->name, strerror(errno));
     writer_complete(s);
 }
 
@@ -188,7 +188,7 @@ void writer_complete(struct spool *s)
     s->current = NULL;
     snprintf(name, sizeof name, "%.*s", (int)(strlen(file->name) - strlen(".tmp")), file->name);
     if (renameat(s->dir_fd, file->name, s->dir_fd, name) != 0)
-        log_warn("spool.complete", "file=%s error=\"%s\"", file->name, strerror(errno));
+        log_warn("spool.complete_failed", "file=%s error=\"%s\"", file->name, strerror(errno));
     else
         snprintf(file->name, sizeof file->name, "%s", name);
 }

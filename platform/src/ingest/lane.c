@@ -135,7 +135,7 @@ static void on_lane_recorded(struct pg_call *c, int status, const struct pg_repl
     }
     lane->recorded = true;
     lane->in_doubt = false;
-    log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
+    log_warn("held.opened", "lane=%s why=\"%s\"", lane->key, lane->why);
     counter_add(&lane->lanes->stats.opened, 1);
     struct lanes *l = lane->lanes;
     lane->state = LANE_PAUSING;

@@ -160,7 +160,7 @@ static void on_checkpoint(struct lane *lane, bool found, int64_t position_us)
     if (position_us < OVERLAP_US || position_us > (int64_t)clock_wall_us() + DAY_US)
         position_us = OVERLAP_US; // none, or no time
     str_format_ts_us(position_us - OVERLAP_US, r->from);
-    log_warn("replay.start", "lane=%s from=%s", lane->key, r->from);
+    log_warn("replay.started", "lane=%s from=%s", lane->key, r->from);
     // A replay that was interrupted has left its group somewhere in the partition.
     char *queue = queen_escape(l->queue), *group = queen_escape(r->group);
     struct buf path = {0}, body = {0};

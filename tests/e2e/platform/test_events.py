@@ -298,7 +298,7 @@ def test_data_that_only_the_database_refuses_costs_that_event_alone(platform, br
     cursor.execute("select balance from crm.wallet_account")
     assert str(cursor.fetchone()[0]) == "999999999998.99"
     assert "numeric field overflow" in dead(broker, platform)[0]["errorMessage"]
-    assert "/beta" not in "".join(line for line in platform.log_text().splitlines() if "event=held.open" in line), "beta was never unavailable"
+    assert "/beta" not in "".join(line for line in platform.log_text().splitlines() if "event=held.opened" in line), "beta was never unavailable"
 
 
 def test_a_tenant_that_is_away_does_not_stall_the_others_and_loses_nothing(platform, broker, cut, tables):

@@ -385,7 +385,7 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         }
     }
     if (status != 0)
-        log_debug("consumers.ensure", "error=%s", err_name(status));
+        log_debug("consumers.ensure_failed", "error=%s", err_name(status));
     free(asked);
     call_free(call);
     broker_wake(b);

@@ -250,7 +250,7 @@ static void on_selector_read(struct pg_call *pg, int status, const struct pg_rep
     if (status != 0 && status != QE_PG_DATA) // that is the client's mistake
         call_failed(c, status, reply);
     if (status != 0)
-        log_debug("selector.discover", "status=%s detail=\"%s\"", err_name(status),
+        log_debug("selector.discover_failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     group_discovered(s->broker, g); // pops of this queue alone may have waited too
     call_free(c);

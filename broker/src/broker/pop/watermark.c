@@ -66,8 +66,8 @@ static void on_noted(struct pg_call *pg, int status, const struct pg_reply *repl
     struct pop_op *pop;
 
     b->noting = false;
-    if (status != 0)
-        log_info("watermark.failed", "status=%s detail=\"%s\"", err_name(status),
+    if (status != 0 && !is_outage(status))
+        log_warn("watermark.write_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     while ((pop = TAILQ_FIRST(pops))) {
         TAILQ_REMOVE(pops, pop, seat);

@@ -269,12 +269,12 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
     struct call *c = pg->owner;
 
     if (status != 0)
-        log_warn("timer.slices", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("timer.slices_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) == 1 &&
              (pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE) > 0 ||
               pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED) > 0))
-        log_info("timer.slices", "made=%d dropped=%d",
+        log_info("timer.slices_changed", "made=%d dropped=%d",
                  pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE),
                  pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED));
     call_free(c);

@@ -184,8 +184,8 @@ static void on_given_back(struct pg_call *pg, int status, const struct pg_reply 
     struct broker *b = c->broker;
 
     b->giving_back = false;
-    if (status != 0)
-        log_info("lease.give_back", "status=%s", err_name(status));
+    if (status != 0 && !is_outage(status))
+        log_warn("lease.release_failed", "status=%s", err_name(status));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
         notify_released(b, pg_reply_bytes(reply, row, RELEASE_COL_QUEUE_NAME),
                         pg_reply_i64(reply, row, RELEASE_COL_CONSUMER), true);

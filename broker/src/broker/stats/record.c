@@ -453,7 +453,7 @@ static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_
         estimate_clock(b, pg_reply_unix_us(reply, 0, 0), r->sent_us);
     } else if (!b->closing && ++r->tries < MAX_TRIES) {
         if (!is_outage(status) && !is_worth_retry(status))
-            log_warn("metrics.record", "status=%s detail=\"%s\"", err_name(status),
+            log_warn("metrics.record_failed", "status=%s detail=\"%s\"", err_name(status),
                      pg_reply_message(reply));
         again_in(r, AGAIN_MS < b->conf.record.every_ms ? AGAIN_MS : b->conf.record.every_ms);
         return;
@@ -512,7 +512,7 @@ static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *re
     struct recorder *r = c->broker->recorder;
 
     if (status != 0 && !is_outage(status))
-        log_warn("metrics.trim", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("metrics.trim_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     // A full batch: there is more.  It goes with the next row of metrics.
     if (status == 0 && pg_reply_rows(reply) == 1 && pg_reply_i64(reply, 0, 0) >= TRIM_ROWS)
