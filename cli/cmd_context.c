@@ -22,7 +22,7 @@ static int cmd_context_add(struct cli *cli)
         .insecure = args_has(&cli->args, "insecure"),
     };
     if (!fresh.url)
-        return ask_complain(cli, CLI_USAGE, "--url is required");
+        return ask_complain(cli, CLI_USAGE, "--url must be given");
     if (contexts_read(&all, &cli->arena, &f) != 0)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
     struct context *place = contexts_named(&all, name);

@@ -67,7 +67,7 @@ static void client_ack_encode(const char *group, const struct queen_ack *acks, s
     for (size_t i = 0; i < n; i++) {
         if (!acks[i].transaction_id || !acks[i].partition_id)
             fail_set(err, QUEEN_E_ARGUMENT,
-                     "acknowledgement %zu: transaction_id and partition_id are required", i);
+                     "acknowledgement %zu: transaction_id and partition_id must be given", i);
         if (i > 0)
             buf_putc(body, ',');
         put_ack(body, &acks[i]);

@@ -166,15 +166,15 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
         else if (span_eq(key, SPAN("error")))
             take_name(j, a, raw, &f->error, "error must be a string");
         else if (span_eq(key, SPAN("epoch")))
-            owners_take(j, js_int(raw, &f->epoch), "epoch must be an integer");
+            owners_take(j, js_int(raw, &f->epoch), "epoch must be a whole number");
         else if (span_eq(key, SPAN("lag")))
-            owners_take(j, js_int(raw, &f->lag), "lag must be an integer");
+            owners_take(j, js_int(raw, &f->lag), "lag must be a whole number");
         else if (span_eq(key, SPAN("freeMs")))
-            owners_take(j, js_int(raw, &f->free_ms), "freeMs must be an integer");
+            owners_take(j, js_int(raw, &f->free_ms), "freeMs must be a whole number");
         else if (span_eq(key, SPAN("expired")))
-            owners_take(j, js_bool(raw, &f->expired), "expired must be a boolean");
+            owners_take(j, js_bool(raw, &f->expired), "expired must be true or false");
         else if (span_eq(key, SPAN("success")))
-            owners_take(j, js_bool(raw, &f->success), "success must be a boolean");
+            owners_take(j, js_bool(raw, &f->success), "success must be true or false");
     }
     if (!f->partition)
         js_fail(j, QUEEN_E_PROTOCOL, "an element without partition");

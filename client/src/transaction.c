@@ -74,7 +74,7 @@ void queen_transaction_settle(struct queen_transaction *t, const char *group,
 {
     if ((!ack->transaction_id || !ack->partition_id) && t->err.code == 0)
         fail_set(&t->err, QUEEN_E_ARGUMENT,
-                 "operation %zu: transaction_id and partition_id are required", t->n);
+                 "operation %zu: transaction_id and partition_id must be given", t->n);
     next_operation(t);
     buf_put_lit(&t->operations, "{\"type\":\"ack\",");
     put_field(&t->operations, "transactionId", ack->transaction_id);

@@ -10,7 +10,7 @@ language plpgsql immutable parallel safe
 as $$
 begin
     if p_args ->> p_name !~ '^[+-]?[0-9]{1,18}$' then
-        raise exception '% must be an integer', p_name using errcode = 'QN001';
+        raise exception '% must be a whole number', p_name using errcode = 'QN001';
     end if;
     return coalesce((p_args ->> p_name)::bigint, p_fallback);
 end

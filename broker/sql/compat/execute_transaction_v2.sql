@@ -45,7 +45,7 @@ declare
 begin
     perform queen.require_read_committed();
     if jsonb_typeof(v_given) is distinct from 'array' or jsonb_array_length(v_given) = 0 then
-        raise exception 'operations must be an array that is not empty' using errcode = 'QN001';
+        raise exception 'operations must be a non-empty array' using errcode = 'QN001';
     end if;
     if jsonb_typeof(p_operations) = 'object' then
         perform queen.check_names(p_operations, '{operations,requiredLeases}', '');

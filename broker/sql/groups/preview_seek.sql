@@ -23,7 +23,7 @@ declare
     v_id   uuid := (select q.id from queen.queues q where q.name = p_args ->> 'queue');
 begin
     if not v_end and v_time is null then
-        raise exception using errcode = 'QN001', message = 'toEnd or timestamp is required';
+        raise exception using errcode = 'QN001', message = 'toEnd or timestamp must be given';
     end if;
     if v_id is null then
         status := 404;

@@ -25,13 +25,13 @@ declare
     v_page  record;
 begin
     if jsonb_typeof(v_body -> 'toEnd') not in ('boolean', 'null') then
-        raise exception using errcode = 'QN001', message = 'toEnd must be a boolean';
+        raise exception using errcode = 'QN001', message = 'toEnd must be true or false';
     end if;
     v_end := coalesce(v_end, false);
     if not v_end then
         v_time := queen.param_time(v_body, 'timestamp', null);
         if v_time is null then
-            raise exception using errcode = 'QN001', message = 'toEnd or timestamp is required';
+            raise exception using errcode = 'QN001', message = 'toEnd or timestamp must be given';
         end if;
     end if;
 

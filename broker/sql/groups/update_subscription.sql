@@ -18,7 +18,7 @@ declare
     v_rows  bigint;
 begin
     if v_time is null then
-        raise exception using errcode = 'QN001', message = 'subscriptionTimestamp is required';
+        raise exception using errcode = 'QN001', message = 'subscriptionTimestamp must be given';
     end if;
     update queen.consumer_groups_metadata set subscription_timestamp = v_time where consumer_group = v_group;
     get diagnostics v_rows = row_count;

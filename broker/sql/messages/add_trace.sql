@@ -20,11 +20,11 @@ declare
 begin
     foreach v_field in array array['transactionId', 'partitionId'] loop
         if jsonb_typeof(b -> v_field) is distinct from 'string' or b ->> v_field = '' then
-            raise exception using errcode = 'QN001', message = v_field || ' must be a string and is required';
+            raise exception using errcode = 'QN001', message = v_field || ' must be a string';
         end if;
     end loop;
     if jsonb_typeof(b -> 'data') is distinct from 'object' then
-        raise exception using errcode = 'QN001', message = 'data must be an object and is required';
+        raise exception using errcode = 'QN001', message = 'data must be an object';
     end if;
     foreach v_field in array array['consumerGroup', 'eventType'] loop
         if coalesce(jsonb_typeof(b -> v_field), 'null') not in ('string', 'null') then

@@ -46,7 +46,7 @@ begin
         end if;
         queue := i ->> 'queue';
         if jsonb_typeof(i -> 'priority') <> 'null' and (i -> 'priority')::text !~ '^[0-9]$' then
-            raise exception 'item %: priority must be an integer from 0 to 9', idx using errcode = 'QN001';
+            raise exception 'item %: priority must be a whole number from 0 to 9', idx using errcode = 'QN001';
         end if;
         begin
             part := queen.partition_named(i ->> 'partition', i ->> 'concurrencyKey', (i ->> 'priority')::int);

@@ -17,7 +17,7 @@ declare
     v_row  record;
 begin
     if coalesce(v_id, '') = '' then
-        raise exception 'id is required' using errcode = 'QN001';
+        raise exception 'id must be given' using errcode = 'QN001';
     end if;
     foreach v_kind in array array['messageId', 'correlationId', 'transactionId'] loop
         continue when v_kind = 'messageId' and v_id !~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';

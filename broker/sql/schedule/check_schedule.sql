@@ -31,7 +31,7 @@ begin
     elsif p_body ? 'missed' and p_body ->> 'missed' not in ('skip', 'once', 'all') then
         raise exception 'missed must be skip, once or all' using errcode = 'QN001';
     elsif p_body ? 'paused' and jsonb_typeof(p_body -> 'paused') <> 'boolean' then
-        raise exception 'paused must be a boolean' using errcode = 'QN001';
+        raise exception 'paused must be true or false' using errcode = 'QN001';
     end if;
 end
 $$;

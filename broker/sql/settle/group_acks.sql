@@ -49,7 +49,7 @@ begin
        and (jsonb_typeof(e.value -> 'retryAfter') <> 'number' or e.value ->> 'retryAfter' !~ '^[0-9]{1,7}$'
             or (e.value ->> 'retryAfter')::int > 604800 or e.value ->> 'status' is distinct from 'retry');
     if v_wrong is not null then
-        raise exception 'acknowledgment %: retryAfter must be an integer from 0 to 604800 (seconds), with the status retry', v_wrong
+        raise exception 'acknowledgment %: retryAfter must be a whole number from 0 to 604800 (seconds), with the status retry', v_wrong
             using errcode = 'QN001';
     end if;
 

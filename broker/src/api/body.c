@@ -298,7 +298,7 @@ static void take_priority(struct body *b, span raw, struct push_item *item)
         return;
     if (js_type_of(raw) != JS_NUMBER || !js_int(raw, &priority) || priority < 0 ||
         priority >= LANE_PRIORITIES) {
-        body_bad(b, "priority must be an integer from 0 to %d", LANE_PRIORITIES - 1);
+        body_bad(b, "priority must be a whole number from 0 to %d", LANE_PRIORITIES - 1);
         return;
     }
     if (item->by_key) {
@@ -421,10 +421,11 @@ static span take_tries(struct body *b, span raw)
     while (ok && js_next_item(&j))
         ok = is_try(&j) && ++n <= ACK_TRIES_MAX;
     if (!ok || js_finish(&j) != 0)
-        body_bad(b,
-                 "earlierTries must be an array of at most %d objects with agoMs (an integer "
-                 "from 0 to %lld), error and errorCode",
-                 ACK_TRIES_MAX, ACK_AFTER_MAX * 1000LL);
+        body_bad(
+            b,
+            "earlierTries must be an array of at most %d objects with agoMs (a whole number "
+            "from 0 to %lld), error and errorCode",
+            ACK_TRIES_MAX, ACK_AFTER_MAX * 1000LL);
     return n > 0 ? raw : SPAN_NONE;
 }
 
@@ -474,10 +475,11 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
         int64_t after;
         if (!js_int(raw[ACK_RETRY_AFTER], &after) || after < 0 || after > ACK_AFTER_MAX ||
             entry->status != ACK_RETRY)
-            body_bad(b,
-                     "retryAfter must be an integer from 0 to %d (seconds), with the status "
-                     "retry",
-                     ACK_AFTER_MAX);
+            body_bad(
+                b,
+                "retryAfter must be a whole number from 0 to %d (seconds), with the status "
+                "retry",
+                ACK_AFTER_MAX);
         else
             entry->after_s = (int32_t)after;
     }

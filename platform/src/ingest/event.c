@@ -135,7 +135,8 @@ static int check_required(const struct event *e, struct fault *f)
 {
     for (unsigned i = 0; i < e->type->n_fields; i++)
         if (e->type->fields[i].required && !e->values[i].ptr)
-            return fault_set(f, QE_BAD_PARAM, "data.%s: is required", e->type->fields[i].name);
+            return fault_set(f, QE_BAD_PARAM, "data.%s: must be given",
+                             e->type->fields[i].name);
     return 0;
 }
 

@@ -48,7 +48,7 @@ static void explain_handle(struct http_req *req)
     if (s == NULL)
         return;
     if (!s->has_customer) {
-        http_reply_errf(req, QE_BAD_PARAM, "customer is required");
+        http_reply_errf(req, QE_BAD_PARAM, "customer must be given");
         return;
     }
     struct explanation *e = arena_new(http_req_arena(req), struct explanation);

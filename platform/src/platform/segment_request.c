@@ -66,7 +66,7 @@ bool segment_request_filter(struct segment_request *s, span text)
 
     if (text.ptr == NULL) {
         http_reply_errf(s->req, QE_BAD_PARAM,
-                        "filter is required; {\"all\": true} matches every customer");
+                        "filter must be given; {\"all\": true} matches every customer");
         return false;
     }
     s->filter_text = text;

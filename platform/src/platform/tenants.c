@@ -356,7 +356,7 @@ static void change_handle(struct http_req *req)
     }
     if (!b.url && !b.has_credential) {
         http_reply_errf(req, QE_BAD_PARAM,
-                        "nothing to change: url, password or credential is required");
+                        "nothing to change: url, password or credential must be given");
         return;
     }
     pg_param_text(&op->params, op->name);

@@ -123,7 +123,7 @@ def test_a_subscription_refuses_what_it_does_not_read(broker, group):
                                   "/api/v1/messages/timeline?correlationId=c&limit=1e3", "/api/v1/dlq/groups?limit=x"])
 def test_a_number_that_is_none_is_refused(broker, path):
     """It counted as missing: a program that pages by it would never end."""
-    refused(call(broker, "GET", path), "must be an integer")
+    refused(call(broker, "GET", path), "must be a whole number")
 
 
 def test_a_parameter_that_is_given_twice_is_refused(broker):

@@ -201,9 +201,9 @@ def test_sql_sessions_push_and_pop_by_priority(broker, jobs, db):
     assert got.count("high") >= 18, "about one in ten takes no notice of the priority"
 
 
-WRONG = [({"priority": 10}, "priority must be an integer from 0 to 9"), ({"priority": -1}, "priority must be an integer from 0 to 9"),
-         ({"priority": "5"}, "priority must be an integer from 0 to 9"), ({"priority": 1.5}, "priority must be an integer from 0 to 9"),
-         ({"priority": True}, "priority must be an integer from 0 to 9"), ({"concurrencyKey": 1}, "concurrencyKey must be a string"),
+WRONG = [({"priority": 10}, "priority must be a whole number from 0 to 9"), ({"priority": -1}, "priority must be a whole number from 0 to 9"),
+         ({"priority": "5"}, "priority must be a whole number from 0 to 9"), ({"priority": 1.5}, "priority must be a whole number from 0 to 9"),
+         ({"priority": True}, "priority must be a whole number from 0 to 9"), ({"concurrencyKey": 1}, "concurrencyKey must be a string"),
          ({"concurrencyKey": "a", "partition": "b"}, "concurrencyKey is given together with partition"),
          ({"concurrencyKey": "k" * 253, "priority": 1}, "with its priority, is longer than 255 characters")]
 

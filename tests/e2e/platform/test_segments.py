@@ -155,7 +155,7 @@ def test_subscribers_who_came_often_are_found_whenever_they_subscribed(tenant):
 @pytest.mark.parametrize("body, status, sentence", [
     (b"[1", 400, "Invalid JSON"),
     ({"filter": []}, 400, "filter: must be an object"),
-    ({}, 400, "filter is required; {\"all\": true} matches every customer"),
+    ({}, 400, "filter must be given; {\"all\": true} matches every customer"),
     ({"filter": {}}, 400, "filter: must not be empty"),
     ({"filtre": {"all": True}}, 400, "unknown member \"filtre\"; did you mean \"filter\"?"),
     ({"filter": {"all": True}, "maxAge": 0}, 400, "unknown member \"maxAge\"; did you mean \"maxAgeMs\"?"),

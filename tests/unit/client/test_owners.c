@@ -95,11 +95,12 @@ static void a_wrong_type_is_a_protocol_error_with_a_text(void **state)
     static const struct {
         const char *body, *text;
     } bad[] = {
-        {"{\"owners\":[{\"partition\":\"0\",\"epoch\":\"x\"}]}", "epoch must be an integer"},
-        {"{\"owners\":[{\"partition\":\"0\",\"epoch\":1.5}]}", "epoch must be an integer"},
-        {"{\"owners\":[{\"partition\":\"0\",\"lag\":true}]}", "lag must be an integer"},
+        {"{\"owners\":[{\"partition\":\"0\",\"epoch\":\"x\"}]}",
+         "epoch must be a whole number"},
+        {"{\"owners\":[{\"partition\":\"0\",\"epoch\":1.5}]}", "epoch must be a whole number"},
+        {"{\"owners\":[{\"partition\":\"0\",\"lag\":true}]}", "lag must be a whole number"},
         {"{\"owners\":[{\"partition\":\"0\",\"expired\":\"no\"}]}",
-         "expired must be a boolean"},
+         "expired must be true or false"},
         {"{\"owners\":[{\"partition\":\"0\",\"owner\":7}]}", "owner must be a string"},
         {"{\"owners\":[{\"partition\":7}]}", "partition must be a string"},
         {"{\"owners\":[{\"owner\":\"a\"}]}", "without partition"},
@@ -123,7 +124,7 @@ static void a_wrong_type_is_a_protocol_error_with_a_text(void **state)
     r = answer("{\"results\":[{\"partition\":\"0\",\"success\":\"yes\"}]}");
     struct owner_result *results;
     assert_int_equal(owners_read_results(&r, &arena, &results, &n, &err), QUEEN_E_PROTOCOL);
-    assert_non_null(strstr(err.text, "success must be a boolean"));
+    assert_non_null(strstr(err.text, "success must be true or false"));
 }
 
 int main(void)

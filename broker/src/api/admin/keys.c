@@ -105,7 +105,7 @@ static int read_new_key(struct body *b, struct new_key *k)
     bool has_expiry = raw[EXPIRES].len > 0 && js_type_of(raw[EXPIRES]) != JS_NULL;
     if (b->j.rc == 0 && has_expiry &&
         (!js_int(raw[EXPIRES], &k->seconds) || k->seconds < 1 || k->seconds > MAX_SECONDS))
-        body_bad(b, "expiresInSeconds must be an integer from 1 to %d", MAX_SECONDS);
+        body_bad(b, "expiresInSeconds must be a whole number from 1 to %d", MAX_SECONDS);
     return body_finish(b);
 }
 

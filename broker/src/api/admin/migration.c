@@ -152,7 +152,7 @@ static struct migration *migration_read_request(struct http_req *req, const char
         info.password = arena_cstr(b.arena, body_text(&b, raw[F_PASSWORD], "password"));
         if (js_type_of(raw[F_PORT]) != JS_NONE && js_type_of(raw[F_PORT]) != JS_NULL &&
             (!js_int(raw[F_PORT], &port) || port < 1 || port > 65535))
-            body_bad(&b, "port must be a number of 1 to 65535");
+            body_bad(&b, "port must be a whole number from 1 to 65535");
         if (js_type_of(raw[F_SSL]) != JS_NONE && js_type_of(raw[F_SSL]) != JS_NULL &&
             !js_bool(raw[F_SSL], &ssl))
             body_bad(&b, "ssl must be true or false");

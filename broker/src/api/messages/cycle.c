@@ -243,7 +243,7 @@ static void read_ack(struct cycle *c, struct body *b, span raw, span release)
         body_bad(b, "ack.transactionId must be a string that is not empty");
     if (js_type_of(fields[A_COUNT]) != JS_NONE && js_type_of(fields[A_COUNT]) != JS_NULL &&
         (!js_int(fields[A_COUNT], &count) || count < 0 || count > INT32_MAX))
-        body_bad(b, "ack.count must be an integer of 0 to 2147483647");
+        body_bad(b, "ack.count must be a whole number from 0 to 2147483647");
     take_status(c, b, fields[A_STATUS]);
     span error = body_text(b, fields[A_ERROR], "ack.error");
     if (b->j.rc != 0)

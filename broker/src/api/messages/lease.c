@@ -82,7 +82,8 @@ static int read_extend(struct body *b, struct renew_op *op)
     if (rc != 0 || raw[0].len == 0 || js_type_of(raw[0]) == JS_NULL)
         return rc;
     if (!js_int(raw[0], &v) || v < 0)
-        return fault_set(&b->fault, QE_BAD_REQUEST, "seconds must be an integer, 0 or more");
+        return fault_set(&b->fault, QE_BAD_REQUEST,
+                         "seconds must be a whole number, 0 or more");
     op->seconds = (int32_t)(v > INT32_MAX ? INT32_MAX : v);
     return 0;
 }

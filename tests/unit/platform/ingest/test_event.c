@@ -83,12 +83,12 @@ static void the_envelope_is_checked(void **state)
 static void the_data_is_checked(void **state)
 {
     (void)state;
-    refused(VISIT(CUSTOMER), "data.id: is required");
+    refused(VISIT(CUSTOMER), "data.id: must be given");
     refused(VISIT(CUSTOMER "," ROW ",\"ratting\":5"),
             "data.ratting: unknown member of visit.recorded");
     refused(VISIT(CUSTOMER "," ROW ",\"rating\":6"), "data.rating: is out of range");
     refused(VISIT(CUSTOMER "," ROW ",\"rating\":4.5"), "data.rating: must be a whole number");
-    refused(VISIT("\"customer_id\":null," ROW), "data.customer_id: is required");
+    refused(VISIT("\"customer_id\":null," ROW), "data.customer_id: must be given");
 }
 
 static void the_tenant_of_the_address_counts(void **state)
