@@ -267,7 +267,8 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
         return;
     }
     if (status != 0 || !found) { // the address of before holds until there is a better one
-        log_debug("peers.resolve_failed", "host=%s error=\"%s\"", p->name.host, uv_strerror(status));
+        log_debug("peers.resolve_failed", "host=%s error=\"%s\"", p->name.host,
+                  uv_strerror(status));
         return;
     }
     const struct addrinfo *a = choose_address(found);

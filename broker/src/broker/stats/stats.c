@@ -63,7 +63,8 @@ static void on_stats_counted(struct pg_call *pg, int status, const struct pg_rep
         log_warn("chores.stats_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) > 0) {
-        log_debug("chores.stats_counted", "lanes=%d", pg_reply_i32(reply, 0, STATS_CHORE_COL_LANES));
+        log_debug("chores.stats_counted", "lanes=%d",
+                  pg_reply_i32(reply, 0, STATS_CHORE_COL_LANES));
         more = pg_reply_bool(reply, 0, STATS_CHORE_COL_MORE);
     }
     call_free(c);
