@@ -110,11 +110,13 @@ def test_a_write_that_waits_too_long_for_the_rotation_fails(platform, mariadb):
     mark, event = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}]), json.dumps([str(uuid.uuid4())])
     ingest = "call ingest('q', '%s', '%s', '[]', %s)" % (mark, event, ", ".join(["null"] * 9))
     lock = "concat('queen.applied_day.', md5('%s'))" % database
-    other = harness.Background(lambda: mariadb.ask("do get_lock(%s, 0); do sleep(5)" % lock))
-    wait_until(lambda: mariadb.ask("select is_used_lock(%s)" % lock) != [["NULL"]], 5, "another one has the lock", 0.1)
+    other = harness.Background(lambda: mariadb.ask("do get_lock(%s, 0); do sleep(1000)" % lock, check=False))
+    wait_until(lambda: mariadb.ask("select is_used_lock(%s)" % lock) != [["NULL"]], 20, "another one has the lock", 0.1)
+    ((number,),) = mariadb.ask("select is_used_lock(%s)" % lock)
     with pytest.raises(AssertionError, match="turn of the day"):
         mariadb.ask(ingest, database)
     assert mariadb.ask("select count(*) from applied_event", database) == [["0"]]
+    mariadb.ask("kill %s" % number)
     other.result()
     assert mariadb.ask(ingest, database) == []
     assert mariadb.ask("select count(*) from applied_event", database) == [["1"]]
@@ -245,8 +247,8 @@ def test_a_slow_write_ends_at_the_server_and_costs_no_connection(pg, broker, mar
         def writes():
             return int(mariadb.ask("select count(*) from information_schema.processlist where db = '%s' and info like '%%ingest%%' "
                                    "and info not like '%%processlist%%'" % database)[0][0])
-        lock = harness.Background(lambda: mariadb.ask("lock tables visit_log write; do sleep(5)", database))
-        wait_until(lambda: mariadb.ask("select count(*) from information_schema.processlist where info like 'do sleep(5)%'") == [["1"]], 10, "locked", 0.05)
+        lock = harness.Background(lambda: mariadb.ask("lock tables visit_log write; do sleep(1001)", database, check=False))
+        ((number,),) = wait_until(lambda: mariadb.ask("select id from information_schema.processlist where info = 'do sleep(1001)'"), 20, "locked", 0.05)
         p.send("slowtenant", event)
         most = 0
 
@@ -258,6 +260,7 @@ def test_a_slow_write_ends_at_the_server_and_costs_no_connection(pg, broker, mar
         assert most <= 1, "the server ends what has taken too long"
         pools = p.pools()
         assert pools["down"] == 0 and "tenant.down" not in p.log_text(), pools
+        mariadb.ask("kill %s" % number)
         lock.result()
         wait_until(lambda: mariadb.ask("select count(*) from visit_log", database) == [["1"]], 20 * harness.TIME_FACTOR, "it is applied", 0.1)
     finally:

@@ -1,13 +1,13 @@
 """The process `queen platform`: starting, health, manners, settings, the end; its commands."""
 import os
+import signal
 import subprocess
-import time
 import uuid
 
 import pytest
 
 from cli import Cli
-from harness import BIN, START_TIMEOUT, wait_until
+from harness import BIN, START_TIMEOUT, Background, wait_until
 
 
 @pytest.fixture
@@ -111,13 +111,21 @@ def test_bad_settings_stop_the_start_with_one_line(args, words):
     assert p.returncode == 1 and words in p.stderr
 
 
-def test_a_request_under_way_is_answered_before_the_end(make_platform):
+def test_a_request_under_way_is_answered_before_the_end(make_platform, pg):
     p = make_platform()
-    from harness import Background
-    adding = Background(lambda: p.add_tenant("late"))
-    time.sleep(0.05)
-    assert p.terminate() == 0
+    lock = pg.connect(autocommit=False, database=p.env["PLATFORM_PG_DB"])
+    try:
+        with lock.cursor() as cur:
+            cur.execute("lock platform.tenant in share mode")
+            adding = Background(lambda: p.add_tenant("late"))
+            waits = "select count(*) from pg_locks where not granted and relation = 'platform.tenant'::regclass"
+            wait_until(lambda: cur.execute(waits) or cur.fetchone()[0] > 0, 20, "the request waits")
+        p.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stop.begin" in p.log_text(), 20, "the stop has begun")
+    finally:
+        lock.close()
     assert adding.result()["state"] == "ready"
+    assert p.process.wait(60) == 0
 
 
 def test_tenants_by_command(cli, platform, tenant_name):

@@ -1,5 +1,4 @@
 """Segments through the platform's interface: questions, answers, freshness, errors, saved ones."""
-import datetime
 import json
 import subprocess
 import uuid
@@ -372,10 +371,10 @@ def test_a_campaign_on_entry_is_sent_to_entering_customers(tenant, rig):  # noqa
 
 def test_a_trigger_that_fails_is_retried_and_visible(tenant, rig):  # noqa: F811
     tenant.expect(201, "POST", "/segments", {"name": "broken", "filter": RICH})
-    soon = (datetime.datetime.now(naive.UTC) + datetime.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    tenant.expect(201, "POST", "/campaigns", {"name": "hurt", "segment": "broken", "when": {"at": soon}, "queue": "q"})
     tenant.sql("alter table crm.campaign_recipient rename to elsewhere")
     try:
+        tenant.expect(201, "POST", "/campaigns", {"name": "hurt", "segment": "broken", "when": "now", "queue": "q"})
+
         def hurt():
             run = tenant.expect(200, "GET", "/campaigns/hurt/runs")["runs"][0]
             return run if run["status"] == "RETRYING" else None
