@@ -20,6 +20,7 @@ declare
     v_now timestamptz := clock_timestamp();
     v_at  timestamptz := v_now - p_period_ms * interval '0.5 milliseconds';
     w     bigint[] := p_worker;
+    v_retries bigint;
 begin
     insert into queen.worker_metrics
     values (p_id, v_at, p_period_ms, p_hostname, p_worker_id, p_pid, w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9],
@@ -53,8 +54,11 @@ begin
     insert into queen.queue_parked_replica
     select v_now, u.name, p_hostname, p_worker_id, p_pid, u.parked from unnest(p_parked_queue, p_parked) u(name, parked);
     if p_system is not null then
+        select count(*) into v_retries from (select from queen.scheduled s where s.kind = 'r' limit 100000) r;
         insert into queen.system_metrics (timestamp, hostname, port, worker_id, sample_count, metrics)
-        values (v_at, p_hostname, p_port, p_process, p_samples, p_system::jsonb);
+        values (v_at, p_hostname, p_port, p_process, p_samples,
+                p_system::jsonb || jsonb_build_object('retries', jsonb_build_object('waiting', jsonb_build_object(
+                    'avg', v_retries, 'min', v_retries, 'max', v_retries, 'last', v_retries))));
     end if;
     return v_now;
 end

@@ -164,6 +164,28 @@ def test_figures_over_time_have_the_backlog(broker, queue):
     assert last()[-1]["pending"] >= 2
 
 
+def test_figures_over_time_have_the_retries_and_the_file_buffer(pg, tmp_path):
+    b = harness.begin({**pg.env(pg.create_database("gauges_" + uuid.uuid4().hex[:8])), "METRICS_AGGREGATE_INTERVAL_S": "1", "FILE_BUFFER_DIR": str(tmp_path)})
+
+    def newest(name, **params):
+        points = b.get("/api/v1/status/analytics?" + urlencode({"interval": "minute", **params})).expect(200).json["dataPoints"]
+        return max((p[name] for p in points if p[name] is not None), default=None)
+    try:
+        b.configure("failing", retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 3600})
+        b.put("failing", [1, 2])
+        for m in b.take("failing", batch=2):
+            b.ack(m, "failed", error="again")
+        b.push([{"queue": "later", "payload": 1, "delaySeconds": 3600}])
+        wait_until(lambda: newest("retries") == 2, 60, "the waiting retries are recorded")
+        assert newest("buffered") == 0
+        b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
+        b.push([{"queue": "buffered", "payload": n} for n in range(3)])
+        wait_until(lambda: newest("buffered") == 3, 60, "the messages in the buffer are recorded")
+        assert newest("retries", queue="failing") is None
+    finally:
+        harness.end(b)
+
+
 def test_processors_are_listed_by_queue_and_group(broker, queue, group):
     broker.configure(queue, partitions=4)
     broker.post("/api/v1/consumer-groups/%s/queues/%s/owners/claim" % (group, queue), {"owner": "w-1", "partitions": [{"partition": p, "epoch": 0} for p in "012"], "expirySeconds": 60}).expect(200)

@@ -23,6 +23,7 @@ create table queen.scheduled (
 create index scheduled_due on queen.scheduled (due_at, num);
 create index scheduled_lane on queen.scheduled (lane, due_at, num);
 create index scheduled_num on queen.scheduled (num);
+create index scheduled_retries on queen.scheduled (due_at, num) where kind = 'r';
 create index scheduled_correlation on queen.scheduled (correlation_id, due_at, num) where correlation_id is not null;
 create index scheduled_transaction on queen.scheduled (transaction_id) where transaction_id is not null;
 create sequence queen.scheduled_nums;

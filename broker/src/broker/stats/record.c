@@ -42,6 +42,7 @@ enum {
     POOL_SIZE,
     POOL_IDLE,
     POOL_ACTIVE,
+    BUFFERED,
     REGISTRY,
     PUSH_COUNT,
     PUSH_LATENCY,
@@ -62,6 +63,7 @@ static const char *const gauge_names[N_GAUGES] = {
     [POOL_SIZE] = "database.pool_size",
     [POOL_IDLE] = "database.pool_idle",
     [POOL_ACTIVE] = "database.pool_active",
+    [BUFFERED] = "buffer.pending",
     [REGISTRY] = "registries.response",
     [PUSH_COUNT] = "shared_state.sidecar_ops.push.count",
     [PUSH_LATENCY] = "shared_state.sidecar_ops.push.latency_us",
@@ -225,6 +227,7 @@ static void sample_process(struct recorder *r, uint64_t now)
     gauge_add(&r->gauges[POOL_SIZE], open);
     gauge_add(&r->gauges[POOL_IDLE], open > busy ? open - busy : 0);
     gauge_add(&r->gauges[POOL_ACTIVE], busy);
+    gauge_add(&r->gauges[BUFFERED], h->spool ? (double)spool_pending(h->spool) : 0);
     gauge_add(&r->gauges[REGISTRY], (double)unanswered);
     sample_ops(r);
     r->usage = used;
