@@ -72,6 +72,29 @@ static int do_to_one(struct cli *cli, const char *method, const char *verb, span
     return rc;
 }
 
+static int cmd_cron_show(struct cli *cli)
+{
+    static const struct column all[] = {
+        {"NAME", "name", CELL_TEXT},           {"QUEUE", "queue", CELL_TEXT},
+        {"PARTITION", "partition", CELL_TEXT}, {"CRON", "cron", CELL_TEXT},
+        {"ZONE", "timezone", CELL_TEXT},       {"NEXT RUNS", "nextRuns", CELL_LONG},
+        {"LAST RUN", "lastRunAt", CELL_TIME},  {"LAST MESSAGE", "lastMessageId", CELL_TEXT},
+        {"RUNS", "runs", CELL_COUNT},          {"PAUSED", "paused", CELL_YES},
+        {"MISSED", "missed", CELL_TEXT},       {"PAYLOAD", "payload", CELL_LONG},
+    };
+    struct buf path = {0};
+    span body;
+
+    path_start(&path, "/api/v1/schedules");
+    path_part(&path, cli->args.rest[0]);
+    path_param(&path, "runs", "5");
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK)
+        record_show(cli, body, all, countof(all));
+    buf_free(&path);
+    return rc;
+}
+
 // pause and resume have the names of their verbs.
 static int change(struct cli *cli)
 {
@@ -124,6 +147,13 @@ static const struct cli_command cron_ls = {
     .examples = "queen cron ls|with their next runs",
     .run = cmd_cron_list,
 };
+static const struct cli_command cron_show = {
+    .name = "show",
+    .args = "NAME",
+    .summary = "show a recurring message and its next five runs",
+    .examples = "queen cron show nightly|by name or id",
+    .run = cmd_cron_show,
+};
 static const struct cli_command cron_add = {
     .name = "add",
     .args = "NAME QUEUE CRON [PAYLOAD]",
@@ -165,9 +195,9 @@ static const struct cli_command cron_rm = {
     .run = cmd_cron_forget,
 };
 static const struct cli_command *const subs[] = {
-    &cron_ls, &cron_add, &cron_pause, &cron_resume, &cron_run, &cron_rm, NULL};
+    &cron_ls, &cron_show, &cron_add, &cron_pause, &cron_resume, &cron_run, &cron_rm, NULL};
 const struct cli_command cli_cron = {
     .name = "cron",
-    .summary = "recurring messages: list, add, pause, resume, run, remove",
+    .summary = "recurring messages: list, show, add, pause, resume, run, remove",
     .subs = subs,
 };

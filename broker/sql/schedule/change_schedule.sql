@@ -1,8 +1,8 @@
 -- queen.change_schedule: GET, PATCH and DELETE /api/v1/schedules/:id, and POST of its /pause and /resume.
 --
--- needs: require_key, find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
+-- needs: require_key, find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer, strict_int
 -- called by  broker/src/api/admin/schedules.c
--- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
+-- in         p_args: id: id or name; runs: with so many of its next runs, at most 100; body: fields to change; p_how: get, change, pause, resume, delete;
 --            sealed, of: its sealed payload, for a queue with encryptionEnabled (null, false: there is no key), and the payload it was made from
 -- out        the schedule as it is now; 404 if there is none; 409 if its new name is taken;
 --            status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)
@@ -65,7 +65,7 @@ begin
          where n.id = s.id
         returning * into s;
     end if;
-    return query select * from queen.schedule_answer(200, s);
+    return query select * from queen.schedule_answer(200, s, least(queen.strict_int(p_args, 'runs', 0), 100)::int);
 exception when unique_violation then
     return query select 409, json_build_object('error', format('there is a schedule "%s" already', b ->> 'name'))::text, null::bytea, false;
 end

@@ -62,7 +62,11 @@ def test_recurring_messages(cli, queue):
     made = cli("cron", "add", name, queue, "30 2 * * *", '{"k": 1}', "--zone", "Europe/Berlin", "-p", "acct-7").expect().rows[0]
     assert (made["cron"], made["timezone"], made["partition"], made["paused"]) == ("30 2 * * *", "Europe/Berlin", "acct-7", False)
     assert [s["name"] for s in cli("cron", "ls", queue).expect().rows] == [name]
+    shown = cli("cron", "show", name).expect().rows[0]
+    assert shown["nextRuns"][0] == shown["nextRunAt"] and len(shown["nextRuns"]) == 5
     assert cli("cron", "pause", name).expect().rows[0]["paused"] is True
+    assert cli("cron", "show", name).expect().rows[0]["nextRuns"] == []
+    cli("cron", "show", "none-such").expect(4)
     assert cli("cron", "resume", name).expect().rows[0]["paused"] is False
     cli("cron", "run", name).expect()
     assert cli("pop", queue, "--wait", "10s", "-d", "--ack").expect().rows == [{"k": 1}]

@@ -190,6 +190,20 @@ def test_sql_schedules_only_into_the_fixed_partitions(broker, queue, sql):
         sql("select queen.push_messages_v2(%s::jsonb)", json.dumps([{"queue": queue, "payload": 1, "delaySeconds": 60}]))
 
 
+def test_the_next_runs_are_shown_on_request(broker, queue, name, sql):
+    made = create(broker, name, queue, "30 2 * * *", timezone="Europe/Berlin")
+
+    def runs(n):
+        return broker.get("/api/v1/schedules/%s?runs=%s" % (name, n)).expect(200).json["nextRuns"]
+    assert runs(1) == [made["nextRunAt"]] and len(runs(3)) == 3 and sorted(runs(3)) == runs(3) and len(runs(1000)) == 100
+    act(broker, name, "pause").expect(200)
+    assert runs(3) == []
+    act(broker, name, "resume").expect(200)
+    sql("update queen.schedules set timezone = 'Nowhere/Gone' where id = %s", made["id"])
+    assert runs(3) == []
+    drop(broker, name)
+
+
 def test_one_that_cannot_run_does_not_hold_up_the_others(broker, queue, name, sql):
     """Its queue was created again with a fixed set of partitions."""
     other = queue + "-other"

@@ -4,6 +4,7 @@
 #include "db/sql.gen.h"
 
 static const char *const list_params[] = {"queue", "limit", "offset", NULL};
+static const char *const get_params[] = {"runs", NULL};
 
 static const char *const schedule_members[] = {
     "name", "queue", "partition", "cron", "timezone", "payload", "missed", "paused", NULL};
@@ -41,7 +42,8 @@ const struct sql_endpoint api_get_schedule = {
               .target = TARGET_ALL,
               .need = MAY_READ,
               .op = "get_schedule",
-              .handle = sql_endpoint_handle},
+              .handle = sql_endpoint_handle,
+              .query = get_params},
     .statement = &pg_stmt_get_schedule,
 };
 
