@@ -25,12 +25,19 @@ static void tenant_path(struct buf *path, const char *tenant, const char *below)
 
 static int cmd_tenant_list(struct cli *cli)
 {
+    struct buf path = {0};
     span body;
-    int rc = ask(cli, "GET", SPAN("/api/v1/tenants"), SPAN_NONE, &body);
 
+    path_start(&path, "/api/v1/tenants");
+    path_param(&path, "search", cli->args.n_rest > 0 ? cli->args.rest[0] : NULL);
+    path_param(&path, "sort", args_text(&cli->args, "sort"));
+    path_param(&path, "limit", args_text(&cli->args, "limit"));
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK)
         table_show(cli, pick(body, "tenants"), tenant_columns, countof(tenant_columns),
-                   "no tenants yet; queen tenant add NAME");
+                   cli->args.n_rest > 0 ? "no tenant matches"
+                                        : "no tenants yet; queen tenant add NAME");
+    buf_free(&path);
     return rc;
 }
 
@@ -203,11 +210,18 @@ static const struct cli_option rm_options[] = {
     CONFIRM_OPTION,
 };
 
+static const struct cli_option ls_options[] = {
+    {"sort", 0, CLI_TEXT, "ORDER",
+     "name, trouble (not ready first) or behind (views that wait longest first) (name)"},
+    {"limit", 'n', CLI_COUNT, "N", "most tenants to show (all)"},
+};
 static const struct cli_command tenant_ls = {
     .name = "ls",
-    .args = "",
-    .summary = "list tenants",
-    .examples = "queen tenant ls|names, versions of the schema, where they are",
+    .args = "[TEXT]",
+    .summary = "list tenants, or those with TEXT in their name",
+    .examples = "queen tenant ls|names, versions of the schema, where they are\n"
+                "queen tenant ls --sort trouble -n 10|those that need attention first",
+    CLI_OPTIONS(ls_options),
     .platform = true,
     .run = cmd_tenant_list,
 };

@@ -6,7 +6,9 @@
 //       POST /api/v1/tenants/:tenant/read-models/refresh    as soon as a process has time
 #include "base/arena.h"
 #include "platform/members.h"
+#include "platform/page.h"
 #include "platform/platform_int.h"
+#include "platform/settings.h"
 #include "readmodel/readmodel.h"
 #include "tenant/sql.gen.h"
 #include "json/scan.h"
@@ -44,11 +46,6 @@ static struct model_op *refresh_op_new(struct http_req *req)
     return op;
 }
 
-static span default_mode(const struct platform *p)
-{
-    return p->conf->read_model == READ_MODEL_LIVE ? SPAN("live") : SPAN("views");
-}
-
 static bool op_tenant(struct model_op *op)
 {
     if (http_req_param(op->req, 0, &op->tenant))
@@ -67,10 +64,14 @@ static void refresh_run_call(struct model_op *op, struct pg_pool *pool,
 
 static void refresh_list_handle(struct http_req *req)
 {
+    static const char *const sorts[] = {"name", "behind", NULL};
     struct model_op *op = refresh_op_new(req);
 
-    pg_param_null(&op->params, PG_TEXT);
-    pg_param_text(&op->params, default_mode(op->p));
+    pg_param_text(&op->params, settings_read_model_mode(op->p->conf));
+    if (!page_put(req, sorts, &op->params)) {
+        pg_params_free(&op->params);
+        return;
+    }
     refresh_run_call(op, op->p->control, &pg_stmt_platform_list_read_models, on_refresh_listed);
 }
 
@@ -84,8 +85,9 @@ static void on_refresh_listed(struct pg_call *call, int status, const struct pg_
         http_reply_err(op->req, status);
         return;
     }
-    buf_printf(&out,
-               "{\"default\":\"" SPAN_FMT "\",\"readModels\":", SPAN_ARG(default_mode(op->p)));
+    buf_printf(&out, "{\"default\":\"" SPAN_FMT "\",\"total\":%lld,\"readModels\":",
+               SPAN_ARG(settings_read_model_mode(op->p->conf)),
+               (long long)pg_reply_i64(reply, 0, PLATFORM_LIST_READ_MODELS_COL_TOTAL));
     buf_put(&out, pg_reply_bytes(reply, 0, PLATFORM_LIST_READ_MODELS_COL_BODY));
     buf_putc(&out, '}');
     http_reply_json(op->req, 200, &out);
@@ -234,10 +236,13 @@ static void on_wanted(struct pg_call *call, int status, const struct pg_reply *r
     http_reply_json(op->req, 202, &out);
 }
 
+static const char *const list_params[] = {PAGE_PARAMS, NULL};
+
 const struct http_route platform_read_model_list = {
     .verb = HTTP_GET,
     .path = "/api/v1/read-models",
     .access = ACCESS_READ_ONLY,
+    .query = list_params,
     .op = "read_model_list",
     .handle = refresh_list_handle,
 };

@@ -121,6 +121,11 @@ int settings_check(const struct platform_conf *c, struct fault *f)
     return 0;
 }
 
+span settings_read_model_mode(const struct platform_conf *c)
+{
+    return c->read_model == READ_MODEL_LIVE ? SPAN("live") : SPAN("views");
+}
+
 struct readmodel_conf settings_readmodel(const struct platform_conf *c)
 {
     struct readmodel_conf r = {

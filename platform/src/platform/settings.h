@@ -22,6 +22,7 @@ struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg
                                         const struct database *home);
 struct tenant_auth settings_tenant_auth(const struct platform_conf *c);
 struct readmodel_conf settings_readmodel(const struct platform_conf *c);
+span settings_read_model_mode(const struct platform_conf *c); // of tenants without their own
 struct http_server_conf settings_platform_http(const struct platform_conf *c);
 struct ingest_conf settings_ingest(const struct platform_conf *c); // the caller sets owner
 struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "platform/members.h"
+#include "platform/page.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "platform/tenant_body.h"
@@ -127,7 +128,12 @@ static void on_tenants_listed(struct pg_call *call, int status, const struct pg_
 
     if (!op_answered(op, status, reply))
         return;
-    buf_printf(&out, "{\"latestVersion\":%u,\"tenants\":", pg_schema_tenant.n_migrations);
+    buf_printf(&out, "{\"latestVersion\":%u,\"total\":%lld,\"troubled\":%lld,\"behind\":",
+               pg_schema_tenant.n_migrations,
+               (long long)pg_reply_i64(reply, 0, PLATFORM_TENANT_LIST_COL_TOTAL),
+               (long long)pg_reply_i64(reply, 0, PLATFORM_TENANT_LIST_COL_TROUBLED));
+    buf_put(&out, pg_reply_bytes(reply, 0, PLATFORM_TENANT_LIST_COL_BEHIND));
+    buf_put_lit(&out, ",\"tenants\":");
     buf_put(&out, pg_reply_bytes(reply, 0, PLATFORM_TENANT_LIST_COL_BODY));
     buf_putc(&out, '}');
     http_reply_json(op->req, 200, &out);
@@ -135,8 +141,15 @@ static void on_tenants_listed(struct pg_call *call, int status, const struct pg_
 
 static void tenants_list_handle(struct http_req *req)
 {
-    tenants_run_on_control(tenants_op_new(req), &pg_stmt_platform_tenant_list,
-                           on_tenants_listed);
+    static const char *const sorts[] = {"name", "trouble", "behind", NULL};
+    struct tenant_op *op = tenants_op_new(req);
+
+    if (!page_put(req, sorts, &op->params)) {
+        pg_params_free(&op->params);
+        return;
+    }
+    pg_param_text(&op->params, settings_read_model_mode(op->p->conf));
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_list, on_tenants_listed);
 }
 
 static void on_tenants_shown(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -484,12 +497,15 @@ static void on_tenants_dropped(struct provision *v)
                         op->row.name, v->why.text);
 }
 
+static const char *const list_params[] = {PAGE_PARAMS, NULL};
+
 const struct http_route platform_tenant_list = {
     .verb = HTTP_GET,
     .path = "/api/v1/tenants",
     .access = ACCESS_READ_ONLY,
     .op = "tenant_list",
     .handle = tenants_list_handle,
+    .query = list_params,
 };
 const struct http_route platform_tenant_add = {
     .verb = HTTP_POST,

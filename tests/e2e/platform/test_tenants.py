@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from harness import urlencode, wait_until
+
 SCHEMA = "select count(*) from crm.schema_version"
 
 
@@ -30,6 +32,34 @@ def test_a_new_tenant_has_a_database_with_the_schema_at_once(platform, pg, tenan
     assert platform.get("/api/v1/tenants/" + tenant_name).expect(200).json == t == platform.tenants()[tenant_name]
     assert rows(pg, t["database"], SCHEMA) == [(t["schemaVersion"],)]
     platform.remove_tenant(tenant_name).expect(200)
+
+
+def test_lists_are_searched_sorted_and_paged_by_the_server(platform, pg, tenant_name):
+    names = [tenant_name + "-" + c for c in "abc"]
+    for name in names:
+        platform.add_tenant(name)
+    connection = pg.connect(database=platform.env["PLATFORM_PG_DB"])
+    sql = connection.cursor()
+    sql.execute("update platform.tenant set error = 'refused' where name = %s", (names[2],))
+
+    def listed(what="tenants", **params):
+        return platform.get("/api/v1/%s?%s" % (what, urlencode({"search": tenant_name.upper(), **params}))).expect(200).json
+    assert [t["tenant"] for t in listed()["tenants"]] == names and (listed()["total"], listed()["troubled"]) == (3, 1)
+    assert [t["tenant"] for t in listed(sort="trouble")["tenants"]] == [names[2], names[0], names[1]]
+    assert [t["tenant"] for t in listed(limit=1, offset=1)["tenants"]] == [names[1]] and listed(limit=1)["total"] == 3
+    wait_until(lambda: listed("read-models")["total"] == 6, 60, "the read models are known")
+    # Views of the second tenant wait for a refresh; those of the first are live.
+    sql.execute("update platform.read_model set mode = 'views', first_change_at = now() - interval '1 hour' where tenant = %s", (names[1],))
+    sql.execute("update platform.read_model set mode = 'live', first_change_at = now() - interval '1 day' where tenant = %s", (names[0],))
+    page = listed(sort="behind")
+    assert page["tenants"][0]["tenant"] == names[1] and names[0] not in page["behind"]
+    models = listed("read-models", sort="behind", limit=2)["readModels"]
+    assert [m["tenant"] for m in models] == [names[1]] * 2
+    for params in ("sort=age", "limit=0", "limit=x", "offset=-1", "other=1"):
+        platform.get("/api/v1/tenants?" + params).expect(400)
+    connection.close()
+    for name in names:
+        platform.remove_tenant(name)
 
 
 def test_a_name_is_taken_once(platform, tenant):

@@ -11,8 +11,8 @@ select platform.end_visit($1::text, $2::text, $3::text, $4::text, $5::int4, $6::
 select platform.enrol_read_models($1::bool);
 
 -- statement: list_read_models
--- returns one row: body text?
-select platform.list_read_models($1::text, $2::text);
+-- returns one row: body text, total int8
+select body, total from platform.list_read_models($1::text, $2::text, $3::text, $4::int4, $5::int4);
 
 -- statement: note_changes
 -- returns one row: noted int4?

@@ -26,11 +26,25 @@ select name, kind, url, database, credential, made, revision, (extract(epoch fro
  where name = $1::text and state <> 'gone';
 
 -- statement: tenant_list
--- returns one row: body text
--- All tenants, as the interface shows them.  By platform/src/platform/tenants.c.
-select coalesce(jsonb_agg(platform.tenant_json(t) order by t.name), '[]')::text
-  from platform.tenant t
- where t.state <> 'gone';
+-- returns one row: body text, behind text, total int8, troubled int8
+-- A page of tenants, as the interface shows them, and since when views of these wait for a refresh.
+--   $1 part of the name, or null; $2 name, trouble (not ready or with an error first) or behind (oldest change first);
+--   $3 limit, $4 offset; $5 mode of read models without one of their own
+-- By platform/src/platform/tenants.c.
+with all_found as (
+    select t, t.name, t.state <> 'ready' or t.error is not null as troubled,
+           (select min(r.first_change_at) from platform.read_model r
+             where r.tenant = t.name and coalesce(r.mode, $5::text) = 'views') as behind_since
+      from platform.tenant t
+     where t.state <> 'gone' and ($1::text is null or strpos(lower(t.name), lower($1::text)) > 0)
+), found as (
+    select f.*, row_number() over (order by case when $2::text = 'trouble' then not f.troubled end,
+                                            case when $2::text = 'behind' then f.behind_since end, f.name) as place
+      from all_found f)
+select coalesce(jsonb_agg(platform.tenant_json(p.t) order by p.place), '[]')::text,
+       coalesce(jsonb_object_agg(p.name, platform.iso_ms(p.behind_since)) filter (where p.behind_since is not null), '{}')::text,
+       (select count(*) from found), (select count(*) from found f where f.troubled)
+  from (select * from found f order by f.place limit $3::int4 offset $4::int4) p;
 
 -- statement: tenant_migrated
 -- returns: @tenant_body
