@@ -1,6 +1,6 @@
--- queen.strict_bool: a boolean parameter of a call that removes or moves something, or of one of our own.
+-- queen.strict_bool: a boolean parameter of one of our own administrative calls.
 --
--- called by  the functions behind broker/src/api/sql_endpoint.c; queen.param_bool is for the others
+-- called by  the functions behind broker/src/api/sql_endpoint.c that are not part of the public contract (queen.param_bool is)
 -- out        true for "true" and "1", false for "false" and "0", in any letter case, the fallback if it is missing
 -- raises     QN001 for anything else
 create or replace function queen.strict_bool(p_args jsonb, p_name text, p_fallback boolean)

@@ -1,6 +1,6 @@
 -- queen.delete_group: DELETE /api/v1/consumer-groups/:group and /api/v1/consumer-groups/:group/queues/:queue.
 --
--- needs: forget_group, step_lanes, strict_bool, notify_group
+-- needs: forget_group, step_lanes, param_bool, notify_group
 -- called by  broker/src/api/admin/groups.c, again while the status is 0
 -- in         p_args.group, p_args.queue (none: on all queues), p_args.deleteMetadata (default true);
 --            p_args.after, p_args.deleted: where the previous step ended, and its count
@@ -15,7 +15,7 @@ as $$
 declare
     v_group    text := p_args ->> 'group';
     v_queue    text := p_args ->> 'queue';
-    v_metadata boolean := queen.strict_bool(p_args, 'deleteMetadata', true);
+    v_metadata boolean := queen.param_bool(p_args, 'deleteMetadata', true);
     v_deleted  bigint := coalesce((p_args ->> 'deleted')::bigint, 0);
     r          record;
 begin

@@ -94,12 +94,11 @@ def test_a_filter_that_is_not_clear_cancels_nothing(broker, queue, query, error)
     assert waiting(broker, queue) == before
 
 
-def test_a_flag_of_a_deletion_is_true_or_false(broker, queue, group):
-    broker.put(queue, [1])
-    assert broker.take(queue, consumerGroup=group)
-    path = "/api/v1/consumer-groups/%s/queues/%s?deleteMetadata=" % (group, queue)
-    refused(call(broker, "DELETE", path + "nope"), "deleteMetadata must be true or false")
-    assert call(broker, "DELETE", path + "True")[1]["deletedPartitions"] == 1
+@pytest.mark.parametrize("flag, deleted", [("true", True), ("1", True), ("0", False), ("no", False), ("TRUE", False)])
+def test_a_flag_of_the_contract_is_true_only_for_true_and_1(broker, group, flag, deleted):
+    """http-api 1.3: anything else is false. It was answered with 400."""
+    answer = call(broker, "DELETE", "/api/v1/consumer-groups/%s?deleteMetadata=%s" % (group, flag))
+    assert (answer[0], answer[1]["metadataDeleted"]) == (200, deleted)
 
 
 def test_the_preview_of_a_seek_refuses_a_value_that_is_no_boolean(broker, queue, group):
