@@ -195,7 +195,7 @@ def test_a_stream_of_pushes_is_polled_for_instead(wake, queue):
     seen = []
     while "end" not in seen:
         seen += notes(ear, 1)
-    assert len(seen) < 2500
+    assert len(seen) - 1 < 3000, "some pushes found the lock free"
     ear.close()
 
 
