@@ -17,7 +17,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 queen=${QUEEN:-$root/build/queen}
 rawcopy=${RAWCOPY:-$root/build/release/bench/rawcopy}
 seconds=${SECONDS_PER_ROW:-10}
-rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 E2 P W1 W1o W2 W3 W4 I}
+rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 E2 P W1 W1o W2 W3 W4 S1 S2 S3 I}
 # Cost by the number of partitions (N: pushed to, then popped), and by the backlog (K).
 scaling="N1 N100 N10k N100k N1M"
 backlogs="K1k K10k K100k K1M K10M" # and K100M, by name: it takes 10 minutes and 12 GB
@@ -66,8 +66,9 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
+broker_settings=() # besides those of all rows
 start_broker() {
-    env -u PG_HOST PORT="$port" HOST=127.0.0.1 NUM_WORKERS="${BENCH_WORKERS:-2}" LOG_LEVEL=warn \
+    env -u PG_HOST "${broker_settings[@]}" PORT="$port" HOST=127.0.0.1 NUM_WORKERS="${BENCH_WORKERS:-2}" LOG_LEVEL=warn \
         QUEEN_DATA_DIR="$data" "$queen" serve >>"$work/broker.log" 2>&1 &
     broker=$!
     for _ in $(seq 300); do
@@ -210,6 +211,28 @@ K10M 10000000
 K100M 100000000
 END
 run_raw 2 1000
+# The cost of security: row A3 with an API key, with a token, and with TLS and the key.
+case " $rows " in
+*" S"[123]" "*)
+    stop_broker
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost -keyout "$work/tls.key" -out "$work/tls.pem" 2>>"$work/broker.log"
+    key=$("$queen" init "$work/admin.key" | $python -c 'import json, sys; print(json.load(sys.stdin)["key"])')
+    token=$(PYTHONPATH=$root/tests/support $python -c 'import time, tokens; print(tokens.token(exp=int(time.time()) + 86400))')
+    secret=$(PYTHONPATH=$root/tests/support $python -c 'import tokens; print(tokens.SECRET)')
+    broker_settings=(QUEEN_ADMIN_KEY_FILE="$work/admin.key" JWT_ENABLED=true JWT_SECRET="$secret"
+        QUEEN_TLS_CERT="$work/tls.pem" QUEEN_TLS_KEY="$work/tls.key" QUEEN_TLS_PORT=$((port + 1)))
+    start_broker
+    [ $has_pg = yes ] && { find_postgres || has_pg=no; }
+    QUEEN_TOKEN=$key run_row S1 -w push -c 64
+    QUEEN_TOKEN=$token run_row S2 -w push -c 64
+    plain=$url
+    url=https://localhost:$((port + 1))
+    QUEEN_TOKEN=$key run_row S3 -w push -c 64 --ca-file "$work/tls.pem"
+    url=$plain
+    broker_settings=()
+    ;;
+esac
 case " $rows " in
 *" I "*)
     stop_broker # its memory before the queues must not be that of the rows above
