@@ -16,6 +16,7 @@ enum { IV_BYTES = 16, TAG_BYTES = 16, SHORT_CHARS = BASE64_SIZE(16) };
 #define IV     "\",\"iv\":\""
 #define TAG    "\",\"authTag\":\""
 #define KEY_ID "\",\"keyId\":\""
+#define NAME   "\",\"for\":\""
 #define END    "\"}"
 
 struct sealer {
@@ -27,7 +28,7 @@ struct sealer {
 
 // The parts of a sealed payload.
 struct pieces {
-    span text, iv, tag, id; // id is SPAN_NONE if absent
+    span text, iv, tag, id, name; // id and name are SPAN_NONE if absent
 };
 
 static EVP_CIPHER_CTX *cipher(const struct keyring_key *key, bool encrypts)
@@ -65,10 +66,10 @@ void sealer_free(struct sealer *s)
 
 // ---- sealing ----
 
-size_t sealer_size(const struct sealer *s, size_t n_plain)
+size_t sealer_size(const struct sealer *s, size_t n_plain, bool bound)
 {
     return sizeof(HEAD IV TAG KEY_ID END) - 1 + BASE64_SIZE(n_plain) + (size_t)2 * SHORT_CHARS +
-           s->id_len;
+           s->id_len + (bound ? sizeof(NAME) - 1 + SHORT_CHARS : 0);
 }
 
 static char *sealer_put(char *at, const void *bytes, size_t n)
@@ -78,10 +79,10 @@ static char *sealer_put(char *at, const void *bytes, size_t n)
 }
 #define PUT(at, literal) sealer_put(at, literal, sizeof(literal) - 1)
 
-void sealer_seal(struct sealer *s, struct buf *out, span plain)
+void sealer_seal(struct sealer *s, struct buf *out, span plain, const uint8_t *name)
 {
     uint8_t iv[IV_BYTES], tag[TAG_BYTES];
-    size_t size = sealer_size(s, plain.len), room = BASE64_SIZE(plain.len);
+    size_t size = sealer_size(s, plain.len, name != NULL), room = BASE64_SIZE(plain.len);
     int n = 0, rest = 0;
 
     if (!buf_reserve(out, size))
@@ -91,6 +92,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
     uint8_t *raw = (uint8_t *)at + room - plain.len;
     id_random(iv, sizeof iv);
     if (EVP_EncryptInit_ex(s->seal, NULL, NULL, NULL, iv) != 1 ||
+        (name && EVP_EncryptUpdate(s->seal, NULL, &n, name, SEALER_NAME_BYTES) != 1) ||
         EVP_EncryptUpdate(s->seal, raw, &n, (const uint8_t *)plain.ptr, (int)plain.len) != 1 ||
         EVP_EncryptFinal_ex(s->seal, raw + n, &rest) != 1 ||
         EVP_CIPHER_CTX_ctrl(s->seal, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, tag) != 1)
@@ -102,6 +104,11 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
     base64_encode(tag, sizeof tag, at);
     at = PUT(at + SHORT_CHARS, KEY_ID);
     at = sealer_put(at, s->keys->key[0].id, s->id_len);
+    if (name) {
+        at = PUT(at, NAME);
+        base64_encode(name, SEALER_NAME_BYTES, at);
+        at += SHORT_CHARS;
+    }
     (void)PUT(at, END);
     out->len += size;
 }
@@ -122,8 +129,8 @@ static bool sealer_take(span *rest, span before, span *value)
     return true;
 }
 
-// The layout that sealer_seal() writes, with or without keyId. A payload that went through
-// jsonb has another order and spaces: see take_any().
+// The layout that sealer_seal() writes, with or without keyId and name. A payload that went
+// through jsonb has another order and spaces: see take_any().
 static bool take_ours(span sealed, struct pieces *p)
 {
     span rest = sealed;
@@ -133,6 +140,8 @@ static bool take_ours(span sealed, struct pieces *p)
         return false;
     if (!sealer_take(&rest, SPAN(KEY_ID), &p->id))
         p->id = SPAN_NONE;
+    if (!sealer_take(&rest, SPAN(NAME), &p->name))
+        p->name = SPAN_NONE;
     return span_eq(rest, SPAN(END));
 }
 
@@ -167,6 +176,8 @@ static bool take_any(span sealed, struct pieces *p)
             p->tag = value;
         else if (span_eq(key, SPAN("keyId")))
             p->id = value;
+        else if (span_eq(key, SPAN("for")))
+            p->name = value;
         else
             return false;
     }
@@ -177,11 +188,13 @@ static bool take_any(span sealed, struct pieces *p)
 }
 
 // raw: n bytes of ciphertext, decrypted in place. A wrong key destroys them.
-static bool try_key(EVP_CIPHER_CTX *c, const uint8_t *iv, uint8_t *tag, uint8_t *raw, size_t n)
+static bool try_key(EVP_CIPHER_CTX *c, const uint8_t *iv, uint8_t *tag, const uint8_t *name,
+                    uint8_t *raw, size_t n)
 {
     int done = 0, rest = 0;
 
     return EVP_DecryptInit_ex(c, NULL, NULL, NULL, iv) == 1 &&
+           (!name || EVP_DecryptUpdate(c, NULL, &done, name, SEALER_NAME_BYTES) == 1) &&
            EVP_DecryptUpdate(c, raw, &done, raw, (int)n) == 1 &&
            EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, tag) == 1 &&
            EVP_DecryptFinal_ex(c, raw + done, &rest) == 1;
@@ -192,20 +205,31 @@ static bool is_candidate(const struct sealer *s, unsigned i, span id)
     return !id.ptr || span_eq(id, span_of(s->keys->key[i].id));
 }
 
-bool sealer_open(struct sealer *s, struct buf *out, span sealed)
+// One that is not bound fits any message: it was sealed so, or its tag does not fit.
+static bool is_bound_to(const struct pieces *p, const uint8_t *wanted, uint8_t *name)
 {
-    struct pieces p = {SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
-    uint8_t iv[SHORT_CHARS / 4 * 3], tag[SHORT_CHARS / 4 * 3];
+    size_t n;
+
+    return !p->name.ptr ||
+           (p->name.len == SHORT_CHARS && base64_decode(p->name, name, &n) &&
+            n == SEALER_NAME_BYTES && (!wanted || memcmp(name, wanted, n) == 0));
+}
+
+bool sealer_open(struct sealer *s, struct buf *out, span sealed, const uint8_t *name)
+{
+    struct pieces p = {SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
+    uint8_t iv[SHORT_CHARS / 4 * 3], tag[SHORT_CHARS / 4 * 3], bound[SHORT_CHARS / 4 * 3];
     size_t n, n_iv, n_tag;
 
     if (!take_ours(sealed, &p)) {
-        p = (struct pieces){SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
+        p = (struct pieces){SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE, SPAN_NONE};
         if (!take_any(sealed, &p))
             return false;
     }
     if (p.iv.len != SHORT_CHARS || p.tag.len != SHORT_CHARS ||
         !base64_decode(p.iv, iv, &n_iv) || !base64_decode(p.tag, tag, &n_tag) ||
-        n_iv != IV_BYTES || n_tag != TAG_BYTES || !buf_reserve(out, p.text.len))
+        n_iv != IV_BYTES || n_tag != TAG_BYTES || !is_bound_to(&p, name, bound) ||
+        !buf_reserve(out, p.text.len))
         return false;
     uint8_t *raw = (uint8_t *)out->ptr + out->len;
     for (unsigned i = 0; i < s->keys->n; i++) {
@@ -213,7 +237,7 @@ bool sealer_open(struct sealer *s, struct buf *out, span sealed)
             continue;
         if (!base64_decode(p.text, raw, &n))
             return false;
-        if (try_key(s->open[i], iv, tag, raw, n)) {
+        if (try_key(s->open[i], iv, tag, p.name.ptr ? bound : NULL, raw, n)) {
             out->len += n;
             return true;
         }

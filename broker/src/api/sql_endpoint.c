@@ -301,7 +301,7 @@ static void put_piece(struct report_call *c, const struct pg_reply *reply, unsig
     span payload = pg_reply_bytes(reply, row, ANSWER_COL_PAYLOAD);
     struct api *api = http_req_app(c->req);
     if (pg_reply_bool(reply, row, ANSWER_COL_SEALED) && c->sees_encrypted)
-        broker_unseal(api->broker, out, payload);
+        broker_unseal(api->broker, out, payload, NULL);
     else
         buf_put(out, payload);
 }

@@ -368,8 +368,13 @@ void broker_keys_changed(struct broker *b);
 
 // Payloads of queues with encryptionEnabled are sealed on their way into a segment, whoever
 // pushes them.  Readers open them: appends the payload that sealed holds, or sealed itself,
-// with a warning in the log, if no key of ours fits.  On b's thread.
-void broker_unseal(struct broker *b, struct buf *out, span sealed);
+// with a warning in the log, if no key of ours fits or it is bound to another message.  key: of
+// the message's transaction id (segment/keys.h); NULL: unknown.  On b's thread.
+void broker_unseal(struct broker *b, struct buf *out, span sealed, const uint8_t *key);
+// That of a delivered message: its transaction id if it has one, else the key itself. A message
+// that was redriven to another queue has an id of its own and keeps the binding of the first:
+// NULL.
+const uint8_t *broker_seal_key(span txid, const uint8_t *key, uint8_t room[16]);
 // For what SQL stores for us: appends plain, sealed.  false, and a warning in the log: there is
 // no key, and out is as before.
 bool broker_must_seal(const struct broker *b); // refuse it then, unless the queue allows it

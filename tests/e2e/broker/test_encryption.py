@@ -217,6 +217,68 @@ def test_a_protected_broker_without_a_key_refuses_messages_of_encrypted_queues(p
         assert cur.fetchall() == [(True,)]
 
 
+@pytest.fixture(scope="module")
+def protected(pg, tmp_path_factory):
+    """A broker with a key and authentication."""
+    path, key = init(tmp_path_factory.mktemp("bound"))
+    database = pg.create_database("bound_" + uuid.uuid4().hex[:8])
+    b = harness.begin({**pg.env(database), "SIDECAR_POOL_SIZE": "4", "QUEEN_ADMIN_KEY_FILE": path, "QUEEN_ENCRYPTION_KEY": KEY})
+    g = Guarded(b, key)
+    g.database = database
+    yield g
+    harness.end(b, clean_exit=True)
+
+
+def test_payloads_do_not_open_in_other_messages(protected, pg, queue):
+    """Whoever can write to the database swaps two payloads, or takes the binding away."""
+    def call(method, path, body=None):
+        return protected.call(protected.admin, method, path, body)
+    call("POST", "/api/v1/configure", {"queue": queue, "options": {"encryptionEnabled": True}}).expect(200)
+    call("POST", "/api/v1/push", {"items": [{"queue": queue, "transactionId": t, "payload": n} for t, n in [("a", 111), ("b", 222), ("c", 333), ("d", 444)]]}).expect(201)
+    with pg.connect(database=protected.database) as db, db.cursor() as cur:
+        cur.execute("select s.lane, s.first_seq, s.body from queen.segments s join queen.lanes l on l.num = s.lane "
+                    "join queen.queues q on q.id = l.queue_id where q.name = %s", (queue,))
+        lane, seq, body = cur.fetchone()
+        texts = [t + b"}" for t in bytes(body).split(b"}")[:-1]]
+        texts = [t[t.index(b'{"encrypted"'):] for t in texts]
+        assert len(texts) == 4 and all(set(json.loads(t)) == {"encrypted", "iv", "authTag", "keyId", "for"} for t in texts)
+        third = json.loads(texts[2])
+        name = (',"for":"%s"' % third["for"]).encode()
+        changed = bytes(body).replace(texts[0], b"?").replace(texts[1], texts[0]).replace(b"?", texts[1])
+        changed = changed.replace(texts[2], texts[2].replace(name, b"") + b" " * len(name))
+        cur.execute("update queen.segments set body = %s where lane = %s and first_seq = %s", (changed, lane, seq))
+        db.commit()
+    got = {m["transactionId"]: m["data"] for m in call("GET", "/api/v1/pop/queue/%s?batch=10" % queue).expect(200).json["messages"]}
+    assert got["d"] == 444 and all(isinstance(got[t], dict) and "encrypted" in got[t] for t in "abc")
+    assert "seal.unread" in protected.broker.log_text()
+
+
+def test_a_bound_payload_stays_readable_wherever_its_message_goes(protected, queue):
+    """Retries, dead letters, redrives here and elsewhere, delayed messages, reports."""
+    def call(method, path, body=None):
+        return protected.call(protected.admin, method, path, body)
+
+    def take(q, status, wait=30000):
+        m = call("GET", "/api/v1/pop/queue/%s?batch=1&wait=true&timeout=%d" % (q, wait)).expect(200).json["messages"][0]
+        call("POST", "/api/v1/ack", {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": status}).expect(200)
+        assert m["data"] == SECRET, m
+        return m
+    other = queue + "-other"
+    for q, options in [(queue, {"retryPolicy": {"mode": "scheduled", "strategy": "list", "delays": [1], "maxAttempts": 5}}), (other, {})]:
+        call("POST", "/api/v1/configure", {"queue": q, "options": {"encryptionEnabled": True, **options}}).expect(200)
+    for item in [{"transactionId": "named"}, {}, {"delaySeconds": 1}]:
+        call("POST", "/api/v1/push", {"items": [{"queue": queue, "payload": SECRET, **item}]}).expect(201)
+        take(queue, "failed")
+        take(queue, "dlq")
+        assert call("POST", "/api/v1/dlq/redrive", {"queue": queue, "limit": 1}).expect(200).json["redriven"] == 1
+        m = take(queue, "dlq")
+        shown = call("GET", "/api/v1/messages/%s/%s" % (m["partitionId"], m["transactionId"])).expect(200).json
+        assert shown["payload"] == SECRET
+        assert call("GET", "/api/v1/dlq?queue=" + queue).expect(200).json["messages"][0]["data"] == SECRET
+        assert call("POST", "/api/v1/dlq/redrive", {"queue": queue, "targetQueue": other}).expect(200).json["redriven"] == 1
+        take(other, "completed")
+
+
 def test_a_broker_without_the_key_delivers_the_ciphertext(sealing, broker, queue):
     sealing.configure(queue, encryptionEnabled=True)
     sealing.put(queue, [SECRET])

@@ -64,7 +64,7 @@ static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_res
     struct pop *p = container_of(op, struct pop, op);
     struct segment_walk walk = segment_walk(run->body);
     struct segment_message m;
-    uint8_t id[16];
+    uint8_t id[16], name[16];
 
     if (run->keys.len / 16 < (size_t)run->from + run->n)
         return 0;
@@ -73,6 +73,7 @@ static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_res
         unsigned pos = run->from + i;
         if (!segment_next(&walk, &m))
             return i;
+        const uint8_t *key = (const uint8_t *)run->keys.ptr + (size_t)16 * pos;
         struct told told = read_meta(m.meta);
         if (m.meta.len > 0 && p->links_wanted)
             tracing_link(&p->links, m.meta);
@@ -90,7 +91,7 @@ static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_res
         else
             buf_put_lit(out, ",\"data\":");
         if (m.encrypted)
-            broker_unseal(result->home, out, m.payload);
+            broker_unseal(result->home, out, m.payload, broker_seal_key(m.txid, key, name));
         else
             buf_put(out, m.payload);
         if (told.parent.len > 0) {
@@ -108,7 +109,7 @@ static unsigned put_run(struct buf *out, struct pop_op *op, const struct pop_res
             js_put_text(out, m.txid);
         } else {
             buf_putc(out, '"');
-            buf_put_uuid(out, (const uint8_t *)run->keys.ptr + (size_t)16 * pos);
+            buf_put_uuid(out, key);
             buf_putc(out, '"');
         }
         event_put_place(out, op, result, claim);

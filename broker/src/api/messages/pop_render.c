@@ -173,8 +173,9 @@ static void put_message(struct buf *out, const struct segment_message *m, const 
         at = put_lit(at, "\",\"traceId\":null,\"data\":");
     }
     if (m->encrypted) {
+        uint8_t name[16];
         out->len = (size_t)(at - out->ptr);
-        broker_unseal(home, out, m->payload);
+        broker_unseal(home, out, m->payload, broker_seal_key(m->txid, key, name));
         if (!buf_reserve(out, size))
             return;
         at = out->ptr + out->len;

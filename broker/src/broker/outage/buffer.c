@@ -172,17 +172,19 @@ static int64_t due_of(const struct broker *b, const struct push_item *it)
 // want encryption. False: there is no memory.
 static bool seal_records(struct broker *b, struct diverted *d, unsigned n)
 {
+    bool bound = b->conf.must_seal; // as in a segment: seal_name() in segs.c
     size_t room = 0;
 
     if (!b->sealer)
         return true;
     for (unsigned i = 0; i < n; i++)
-        room += sealer_size(b->sealer, d->records[i].payload.len);
+        room += sealer_size(b->sealer, d->records[i].payload.len, bound);
     if (!buf_reserve(&d->sealed, room)) // the spans below point into it: it must not move
         return false;
     for (unsigned i = 0; i < n; i++) {
         size_t at = d->sealed.len;
-        sealer_seal(b->sealer, &d->sealed, d->records[i].payload);
+        sealer_seal(b->sealer, &d->sealed, d->records[i].payload,
+                    bound ? d->records[i].key : NULL);
         d->records[i].payload = (span){d->sealed.ptr + at, d->sealed.len - at};
         d->records[i].sealed = true;
     }

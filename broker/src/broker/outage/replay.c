@@ -281,11 +281,11 @@ static span correlation_of(struct arena *texts, span meta)
 }
 
 // One that no key opens is stored as it is, like a sealed payload that is delivered.
-static span open_payload(struct replay *r, span sealed)
+static span open_payload(struct replay *r, const struct spool_record *rec)
 {
     struct buf plain = {0};
 
-    broker_unseal(me(r), &plain, sealed);
+    broker_unseal(me(r), &plain, rec->payload, rec->key);
     span copy = arena_copy(&r->texts, buf_span(&plain));
     buf_free(&plain);
     return copy;
@@ -306,7 +306,7 @@ static void fill_item(struct replay *r, struct push_item *it, const struct spool
     memcpy(it->key, rec->key, 16);
     memcpy(it->trace, rec->trace, 16);
     if (rec->sealed)
-        it->payload = open_payload(r, rec->payload);
+        it->payload = open_payload(r, rec);
     it->correlation = correlation_of(&r->texts, rec->meta);
 }
 

@@ -8,7 +8,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "crypt/sealer.h"
+#include "segment/keys.h"
 
 enum { TELL_EVERY_US = 60 * 1000 * 1000 };
 
@@ -55,13 +57,23 @@ bool broker_seal(struct broker *b, struct buf *out, span plain)
                                 "a recurring message is stored in clear\"");
         return false;
     }
-    sealer_seal(b->sealer, out, plain);
+    sealer_seal(b->sealer, out, plain, NULL); // its messages have different ids
     return true;
 }
 
-void broker_unseal(struct broker *b, struct buf *out, span sealed)
+const uint8_t *broker_seal_key(span txid, const uint8_t *key, uint8_t room[16])
 {
-    if (b->sealer && sealer_open(b->sealer, out, sealed))
+    if (!txid.ptr)
+        return key;
+    if (str_starts(txid, SPAN("redrive-"))) // queen.redrive_elsewhere
+        return NULL;
+    (void)key_of_text(txid, room);
+    return room;
+}
+
+void broker_unseal(struct broker *b, struct buf *out, span sealed, const uint8_t *key)
+{
+    if (b->sealer && sealer_open(b->sealer, out, sealed, key))
         return;
     buf_put(out, sealed);
 
@@ -70,8 +82,8 @@ void broker_unseal(struct broker *b, struct buf *out, span sealed)
     if (b->unread_us != 0 && now - b->unread_us < TELL_EVERY_US)
         return;
     log_warn("seal.unread",
-             "payloads=%" PRIu64 " why=\"no key of QUEEN_ENCRYPTION_KEY opens them: they are "
-             "given out as they are stored\"",
+             "payloads=%" PRIu64 " why=\"no key of QUEEN_ENCRYPTION_KEY opens them, or "
+             "they were sealed for other messages: they are given out as they are stored\"",
              b->n_unread);
     b->unread_us = now;
     b->n_unread = 0;

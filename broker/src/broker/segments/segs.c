@@ -41,6 +41,17 @@ struct push_item *seg_item(const struct seg *s, unsigned pos)
     return it;
 }
 
+static struct segment_message message_of(const struct push_item *it)
+{
+    return (struct segment_message){
+        .txid = it->txid_is_key ? SPAN_NONE : it->txid,
+        .producer = it->producer,
+        .payload = it->payload,
+        .meta = it->meta,
+        .trace = it->has_trace ? it->trace : NULL,
+    };
+}
+
 void seg_stored(struct seg *s, int64_t created_us)
 {
     struct push_item *it = s->first;
@@ -105,15 +116,11 @@ static void drop_repeated(struct lane *lane)
     free(table);
 }
 
-static struct segment_message message_of(const struct push_item *it)
+// With authentication a payload is bound to its message. Without it the stored form is that of
+// the wire contract, which has no associated data.
+static const uint8_t *seal_name(const struct push_item *it)
 {
-    return (struct segment_message){
-        .txid = it->txid_is_key ? SPAN_NONE : it->txid,
-        .producer = it->producer,
-        .payload = it->payload,
-        .meta = it->meta,
-        .trace = it->has_trace ? it->trace : NULL,
-    };
+    return it->lane->queue->broker->conf.must_seal ? it->key : NULL;
 }
 
 static void cut_lane(struct segs *f, struct lane *lane)
@@ -128,7 +135,7 @@ static void cut_lane(struct segs *f, struct lane *lane)
     for (struct push_item *it = lane->first; it; it = it->next) {
         struct segment_message m = message_of(it);
         if (is_sealed && sealer)
-            m.payload.len = sealer_size(sealer, m.payload.len);
+            m.payload.len = sealer_size(sealer, m.payload.len, seal_name(it) != NULL);
         size_t size = segment_size(&m);
         if (!seg || seg->count == SEGMENT_MAX_MESSAGES || bytes + size > SEGMENT_MAX_BYTES ||
             !key_range_add(&seg->range, it->key)) {
@@ -211,9 +218,9 @@ static void put_sealed(struct buf *body, const struct seg *s, const struct push_
     struct segment_message m = message_of(it);
 
     m.encrypted = true;
-    m.payload.len = sealer_size(sealer, it->payload.len);
+    m.payload.len = sealer_size(sealer, it->payload.len, seal_name(it) != NULL);
     segment_put_head(body, &m);
-    sealer_seal(sealer, body, it->payload);
+    sealer_seal(sealer, body, it->payload, seal_name(it));
 }
 
 static void segs_put_body(struct pg_params *p, const struct seg *s)
@@ -247,9 +254,9 @@ void message_put(struct buf *out, const struct push_item *it, size_t *id_at)
         segment_put(out, &m);
         return;
     }
-    m.payload.len = sealer_size(sealer, it->payload.len);
+    m.payload.len = sealer_size(sealer, it->payload.len, seal_name(it) != NULL);
     segment_put_head(out, &m);
-    sealer_seal(sealer, out, it->payload);
+    sealer_seal(sealer, out, it->payload, seal_name(it));
 }
 
 static void put_ms(struct pg_params *p, const struct key_range *r, uint64_t ms)

@@ -50,9 +50,9 @@ static void every_length_comes_back(void **state)
         buf_reset(&opened);
         buf_put_lit(&sealed, "before");
         buf_put_lit(&opened, "x");
-        sealer_seal(sealer, &sealed, (span){plain, len});
-        assert_int_equal(sealed.len, 6 + sealer_size(sealer, len));
-        assert_true(sealer_open(sealer, &opened, (span){sealed.ptr + 6, sealed.len - 6}));
+        sealer_seal(sealer, &sealed, (span){plain, len}, NULL);
+        assert_int_equal(sealed.len, 6 + sealer_size(sealer, len, false));
+        assert_true(sealer_open(sealer, &opened, (span){sealed.ptr + 6, sealed.len - 6}, NULL));
         assert_int_equal(opened.len, 1 + len);
         assert_memory_equal(opened.ptr + 1, plain, len);
     }
@@ -62,7 +62,7 @@ static void the_form_is_that_of_the_contract(void **state)
 {
     (void)state;
     use("k1:" A);
-    sealer_seal(sealer, &sealed, SPAN("{\"a\":1}"));
+    sealer_seal(sealer, &sealed, SPAN("{\"a\":1}"), NULL);
     buf_putc(&sealed, '\0');
     assert_memory_equal(sealed.ptr, "{\"encrypted\":\"", 14);
     assert_non_null(strstr(sealed.ptr, "\",\"iv\":\""));
@@ -75,8 +75,8 @@ static void the_same_payload_never_looks_the_same(void **state)
     (void)state;
     struct buf again = {0};
     use(A);
-    sealer_seal(sealer, &sealed, SPAN("\"secret\""));
-    sealer_seal(sealer, &again, SPAN("\"secret\""));
+    sealer_seal(sealer, &sealed, SPAN("\"secret\""), NULL);
+    sealer_seal(sealer, &again, SPAN("\"secret\""), NULL);
     assert_int_equal(sealed.len, again.len);
     assert_memory_not_equal(sealed.ptr, again.ptr, again.len);
     buf_free(&again);
@@ -86,19 +86,19 @@ static void old_keys_open_and_the_newest_seals(void **state)
 {
     (void)state;
     use("old:" A);
-    sealer_seal(sealer, &sealed, SPAN("1"));
+    sealer_seal(sealer, &sealed, SPAN("1"), NULL);
     use("new:" B ",old:" A);
-    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
     assert_memory_equal(opened.ptr, "1", 1);
     buf_reset(&sealed);
-    sealer_seal(sealer, &sealed, SPAN("2"));
+    sealer_seal(sealer, &sealed, SPAN("2"), NULL);
     use("old:" A);
-    assert_false(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
     assert_int_equal(opened.len, 1);
     use("new:" A); // the id is right, the key is not
-    assert_false(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
     use("new:" B);
-    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
 }
 
 // Made with another program: the key of A, an IV of 16 times 7, no keyId, another order,
@@ -110,28 +110,76 @@ static void messages_sealed_by_others_are_opened_with_the_fitting_key(void **sta
     assert_true(sealer_open(
         sealer, &opened,
         SPAN("{ \"iv\" : \"BwcHBwcHBwcHBwcHBwcHBw==\" , \"authTag\": "
-             "\"pQgWtMLUmCIU74yd71FoPQ==\", \"encrypted\": \"s0q0hJzbz8EUltnhMQ==\" }")));
+             "\"pQgWtMLUmCIU74yd71FoPQ==\", \"encrypted\": \"s0q0hJzbz8EUltnhMQ==\" }"),
+        NULL));
     assert_int_equal(opened.len, 13);
     assert_memory_equal(opened.ptr, "{\"order\": 12}", 13);
 }
 
-static void every_changed_byte_is_noticed(void **state)
+static void a_bound_payload_opens_only_for_its_message(void **state)
 {
+    static const uint8_t name[16] = "the first one.", other[16] = "another.";
+
     (void)state;
     use("k:" A);
-    sealer_seal(sealer, &sealed, SPAN("{\"amount\":100}"));
+    sealer_seal(sealer, &sealed, SPAN("1"), name);
+    assert_int_equal(sealed.len, sealer_size(sealer, 1, true));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), name));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
+    assert_int_equal(opened.len, 2);
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed), other));
+    // Neither without its name, nor with another one.
+    char *at = memmem(sealed.ptr, sealed.len, "\",\"for\":\"", 9);
+    assert_non_null(at);
+    buf_reset(&opened);
+    char was = at[9];
+    at[9] = at[9] == 'A' ? 'B' : 'A';
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
+    at[9] = was;
+    memcpy(at, "\"}", 2);
+    assert_false(
+        sealer_open(sealer, &opened, (span){sealed.ptr, (size_t)(at - sealed.ptr) + 2}, NULL));
+    assert_int_equal(opened.len, 0);
+}
+
+static void an_unbound_payload_opens_for_any_message(void **state)
+{
+    static const uint8_t name[16] = "a message";
+
+    (void)state;
+    use("k:" A);
+    sealer_seal(sealer, &sealed, SPAN("1"), NULL);
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), name));
+}
+
+static void check_changed_bytes(const uint8_t *name)
+{
+    use("k:" A);
+    sealer_seal(sealer, &sealed, SPAN("{\"amount\":100}"), name);
     for (size_t i = 0; i < sealed.len; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {
             sealed.ptr[i] = (char)(sealed.ptr[i] ^ (1 << bit));
-            if (sealer_open(sealer, &opened, buf_span(&sealed)))
+            if (sealer_open(sealer, &opened, buf_span(&sealed), NULL))
                 fail_msg("byte %zu, bit %u", i, bit);
             assert_int_equal(opened.len, 0);
             sealed.ptr[i] = (char)(sealed.ptr[i] ^ (1 << bit));
         }
     }
     for (size_t n = 0; n < sealed.len; n++)
-        assert_false(sealer_open(sealer, &opened, (span){sealed.ptr, n}));
-    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+        assert_false(sealer_open(sealer, &opened, (span){sealed.ptr, n}, NULL));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed), NULL));
+}
+
+static void every_changed_byte_is_noticed(void **state)
+{
+    (void)state;
+    check_changed_bytes(NULL);
+}
+
+static void every_changed_byte_of_a_bound_payload_is_noticed(void **state)
+{
+    (void)state;
+    check_changed_bytes((const uint8_t *)"sixteen bytes...");
 }
 
 static void unsealed_text_is_not_opened(void **state)
@@ -153,7 +201,7 @@ static void unsealed_text_is_not_opened(void **state)
         "{\"encrypted\":\"\",\"iv\":\"\",\"authTag\":\"\",\"more\":\"\"}"};
     use(A);
     for (unsigned i = 0; i < countof(plain); i++)
-        assert_false(sealer_open(sealer, &opened, span_of(plain[i])));
+        assert_false(sealer_open(sealer, &opened, span_of(plain[i]), NULL));
 }
 
 static void missing_room_is_reported(void **state)
@@ -161,7 +209,7 @@ static void missing_room_is_reported(void **state)
     (void)state;
     struct buf small = {.max = 64};
     use(A);
-    sealer_seal(sealer, &small, SPAN("\"a payload that does not fit\""));
+    sealer_seal(sealer, &small, SPAN("\"a payload that does not fit\""), NULL);
     assert_true(small.failed);
     assert_int_equal(small.len, 0);
     buf_free(&small);
@@ -176,7 +224,10 @@ int main(void)
         T(the_same_payload_never_looks_the_same),
         T(old_keys_open_and_the_newest_seals),
         T(messages_sealed_by_others_are_opened_with_the_fitting_key),
+        T(a_bound_payload_opens_only_for_its_message),
+        T(an_unbound_payload_opens_for_any_message),
         T(every_changed_byte_is_noticed),
+        T(every_changed_byte_of_a_bound_payload_is_noticed),
         T(unsealed_text_is_not_opened),
         T(missing_room_is_reported),
     };
