@@ -37,7 +37,8 @@ static void put_limits(struct buf *b, const struct args *a)
 {
     static const char *const names[][2] = {{"limit-requests", "requests"},
                                            {"limit-bytes", "bytes"},
-                                           {"limit-connections", "connections"}};
+                                           {"limit-connections", "connections"},
+                                           {"limit-stored", "stored"}};
     bool first = true;
 
     for (unsigned i = 0; i < countof(names); i++) {
@@ -108,6 +109,7 @@ static const struct cli_option create_options[] = {
     {"limit-requests", 0, CLI_COUNT, "N", "at most so many requests per second and broker"},
     {"limit-bytes", 0, CLI_COUNT, "N", "at most so many bytes per second and broker"},
     {"limit-connections", 0, CLI_COUNT, "N", "at most so many connections to a broker"},
+    {"limit-stored", 0, CLI_COUNT, "N", "at most so many bytes of its messages may be stored"},
     {"expires", 0, CLI_DURATION, "TIME", "how long it is valid: 12h, 90d (for ever)"},
 };
 static const struct cli_option revoke_options[] = {CONFIRM_OPTION};

@@ -2,6 +2,7 @@
 #ifndef QUEEN_AUTH_ACCESS_H
 #define QUEEN_AUTH_ACCESS_H
 
+#include "auth/identity_limits.h"
 #include "auth/rules.h"
 #include "base/attrs.h"
 #include "http/req.h"
@@ -10,6 +11,8 @@ struct access {
     struct http_identity identity;
     enum http_access level;
     struct access_rules *rules; // NULL: the level decides
+    struct limits limits;
+    struct limit_state *limit; // NULL: there are no limits
 };
 
 // NULL: the server is not protected, or the path is public.

@@ -73,6 +73,7 @@ bool auth_is_protected(const struct auth *a)
 }
 
 struct key_table *auth_keys(struct auth *a) { return a->api_keys; }
+struct limit_table *auth_limits(struct auth *a) { return a->limit_table; }
 
 static int read_limits(struct auth *a, struct fault *f)
 {

@@ -39,7 +39,8 @@ void auth_free(struct auth *a); // a may be NULL; call after all guards are clos
 // The settings require authentication. Without them requests are admitted until the table of
 // keys has a key: a server that lacks the settings of the others must not be a way around them.
 bool auth_is_protected(const struct auth *a);
-struct key_table *auth_keys(struct auth *a); // borrowed
-void auth_reload(struct auth *a);            // reads the files again; failures are logged
+struct key_table *auth_keys(struct auth *a);     // borrowed
+struct limit_table *auth_limits(struct auth *a); // borrowed
+void auth_reload(struct auth *a);                // reads the files again; failures are logged
 
 #endif

@@ -157,7 +157,7 @@ static void known_free(struct http_identity *id)
     struct known *k = container_of(id, struct known, access.identity);
 
     access_rules_unref(k->access.rules);
-    limits_drop(k->limit);
+    limits_drop(k->access.limit);
     free(k->sub);
     free(k);
 }
@@ -188,14 +188,14 @@ static bool is_within_limits(struct guard *g, struct known *k, struct http_req *
         [LIMIT_BYTES] = "bytes per second",
         [LIMIT_CONNECTIONS] = "connections",
     };
-    const struct limits *l = &k->limits;
+    const struct limits *l = &k->access.limits;
     unsigned wait_s = 1;
-    enum limit_kind kind =
-        l->connections > 0 &&
-                !http_req_count_connection(req, limits_connections(k->limit), l->connections)
-            ? LIMIT_CONNECTIONS
-        : quiet ? limits_look(k->limit, l, clock_mono_us(), &wait_s)
-                : limits_admit(k->limit, l, clock_mono_us(), &wait_s);
+    enum limit_kind kind = l->connections > 0 && !http_req_count_connection(
+                                                     req, limits_connections(k->access.limit),
+                                                     (unsigned)l->connections)
+                               ? LIMIT_CONNECTIONS
+                           : quiet ? limits_look(k->access.limit, l, clock_mono_us(), &wait_s)
+                                   : limits_admit(k->access.limit, l, clock_mono_us(), &wait_s);
 
     if (kind == LIMIT_NONE || quiet)
         return kind == LIMIT_NONE;
@@ -218,7 +218,7 @@ static enum verdict guard_decide(struct guard *g, struct http_req *req, span tok
         if (v != ADMITTED)
             return v;
     }
-    if (k->limit && !is_within_limits(g, k, req, quiet))
+    if (k->access.limit && !is_within_limits(g, k, req, quiet))
         return REFUSED;
     if (k->access.rules ? !access_permits_head(k->access.rules, req)
                         : k->access.level < http_req_route(req)->access) {
@@ -239,8 +239,8 @@ static enum verdict guard_decide(struct guard *g, struct http_req *req, span tok
         return REFUSED;
     }
     http_req_set_identity(req, &k->access.identity);
-    if (k->limit && quiet) // guard_check() is not called any more
-        limits_admit(k->limit, &k->limits, clock_mono_us(), &wait_s);
+    if (k->access.limit && quiet) // guard_check() is not called any more
+        limits_admit(k->access.limit, &k->access.limits, clock_mono_us(), &wait_s);
     return ADMITTED;
 }
 
@@ -275,18 +275,20 @@ static void on_api_keys_changed(uv_async_t *async)
 
 static void known_spent(struct http_identity *id, size_t bytes)
 {
-    const struct known *k = container_of(id, struct known, access.identity);
+    const struct access *a = container_of(id, struct access, identity);
 
-    limits_spend(k->limit, &k->limits, bytes, clock_mono_us());
+    limits_spend(a->limit, &a->limits, bytes, clock_mono_us());
 }
 
 static void set_limits(struct guard *g, struct known *k, const struct jwt_claims *claims)
 {
-    k->limits = claims->has_limits ? claims->limits : g->auth->limits;
-    if (limits_are_none(&k->limits))
+    k->access.limits = claims->has_limits ? claims->limits : g->auth->limits;
+    if (limits_are_none(&k->access.limits))
         return;
-    k->limit = limits_find(g->auth->limit_table, claims->sub, clock_mono_us());
-    k->access.identity.spent = k->limits.bytes > 0 ? known_spent : NULL;
+    k->access.limit = limits_find(g->auth->limit_table, claims->sub, clock_mono_us());
+    k->access.identity.spent = k->access.limits.bytes > 0 ? known_spent : NULL;
+    if (k->access.limits.stored > 0)
+        limits_stored_count(k->access.limit);
 }
 
 struct known *guard_remember(struct guard *g, span token, uint64_t version,

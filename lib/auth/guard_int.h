@@ -15,8 +15,6 @@ struct known {
     uint64_t version; // of the published keys that verified it
     int64_t until_s;
     bool is_key;
-    struct limits limits;
-    struct limit_state *limit; // NULL: there are no limits
     char *sub;
     size_t n_sub, n_token;
     char token[];

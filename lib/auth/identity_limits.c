@@ -19,8 +19,10 @@ struct limit_state {
     // precision.
     _Atomic uint64_t requests, bytes;
     _Atomic unsigned connections;
+    _Atomic uint64_t stored, unreported; // bytes; unreported: not in the database's sum yet
     struct limit_table *table;
     unsigned n_users; // under the table's lock
+    bool counts;      // stored bytes; likewise
     UT_hash_handle hh;
     size_t len;
     char subject[];
@@ -29,32 +31,40 @@ struct limit_state {
 struct limit_table {
     pthread_mutex_t lock; // of the hash and n_users; never held for a request
     struct limit_state *states;
+    _Atomic bool counts; // some state does
 };
 
 // ---- text ----
 
 static int parse_one(span name, span value, struct limits *l, struct fault *f)
 {
-    uint64_t n, *to = span_eq(name, SPAN("requests")) ? &l->requests
-                      : span_eq(name, SPAN("bytes"))  ? &l->bytes
-                                                      : NULL;
-    bool is_connections = span_eq(name, SPAN("connections"));
+    const struct {
+        span name;
+        uint64_t *to, max;
+    } limits[] = {
+        {SPAN("requests"), &l->requests, LIMITS_MAX_RATE},
+        {SPAN("bytes"), &l->bytes, LIMITS_MAX_RATE},
+        {SPAN("connections"), &l->connections, LIMITS_MAX_RATE},
+        {SPAN("stored"), &l->stored, LIMITS_MAX_STORED},
+    };
+    uint64_t n;
 
-    if (!to && !is_connections)
-        return fault_set(f, QE_BAD_PARAM,
-                         "invalid limit \"%.*s\": it must be requests, bytes or connections",
-                         (int)(name.len < 50 ? name.len : 50), name.ptr);
-    if (!str_parse_u64(value, &n) || n < 1 || n > LIMITS_MAX_RATE)
-        return fault_set(f, QE_BAD_PARAM, "the limit %.*s must be a number from 1 to %d",
-                         (int)name.len, name.ptr, LIMITS_MAX_RATE);
-    if (to ? *to != 0 : l->connections != 0)
-        return fault_set(f, QE_BAD_PARAM, "the limit %.*s is given twice", (int)name.len,
-                         name.ptr);
-    if (to)
-        *to = n;
-    else
-        l->connections = (unsigned)n;
-    return 0;
+    for (unsigned i = 0; i < countof(limits); i++) {
+        if (!span_eq(name, limits[i].name))
+            continue;
+        if (!str_parse_u64(value, &n) || n < 1 || n > limits[i].max)
+            return fault_set(f, QE_BAD_PARAM, "the limit %.*s must be a number from 1 to %llu",
+                             (int)name.len, name.ptr, (unsigned long long)limits[i].max);
+        if (*limits[i].to != 0)
+            return fault_set(f, QE_BAD_PARAM, "the limit %.*s is given twice", (int)name.len,
+                             name.ptr);
+        *limits[i].to = n;
+        return 0;
+    }
+    return fault_set(
+        f, QE_BAD_PARAM,
+        "invalid limit \"%.*s\": it must be requests, bytes, connections or stored",
+        (int)(name.len < 50 ? name.len : 50), name.ptr);
 }
 
 int limits_parse(span text, struct limits *l, struct fault *f)
@@ -107,7 +117,8 @@ static uint64_t ticks(uint64_t us) { return us << 10; }
 static bool is_idle(const struct limit_state *s, uint64_t now)
 {
     return s->n_users == 0 && atomic_load(&s->connections) == 0 &&
-           atomic_load(&s->requests) <= now && atomic_load(&s->bytes) <= now;
+           atomic_load(&s->requests) <= now && atomic_load(&s->bytes) <= now &&
+           atomic_load(&s->unreported) == 0;
 }
 
 static void sweep_users(struct limit_table *t, uint64_t now)
@@ -229,4 +240,77 @@ void limits_spend(struct limit_state *s, const struct limits *l, uint64_t bytes,
 
     if (l->bytes > 0 && bytes > 0)
         bucket_take(&s->bytes, l->bytes, bytes, ticks(now_us), true, &wait_s);
+}
+
+// ---- stored bytes ----
+
+void limits_stored_count(struct limit_state *s)
+{
+    pthread_mutex_lock(&s->table->lock);
+    s->counts = true;
+    pthread_mutex_unlock(&s->table->lock);
+    atomic_store(&s->table->counts, true);
+}
+
+bool limits_stored_any(struct limit_table *t)
+{
+    return atomic_load_explicit(&t->counts, memory_order_relaxed);
+}
+
+bool limits_stored_is_full(const struct limit_state *s, const struct limits *l)
+{
+    return l->stored > 0 &&
+           atomic_load_explicit(&s->stored, memory_order_relaxed) +
+                   atomic_load_explicit(&s->unreported, memory_order_relaxed) >=
+               l->stored;
+}
+
+// NULL: none that counts.
+static struct limit_state *counted(struct limit_table *t, span subject)
+{
+    struct limit_state *s;
+
+    HASH_FIND(hh, t->states, subject.ptr ? subject.ptr : "", subject.len, s);
+    return s && s->counts ? s : NULL;
+}
+
+bool limits_stored_add(struct limit_table *t, span subject, uint64_t bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    struct limit_state *s = counted(t, subject);
+    if (s)
+        atomic_fetch_add(&s->unreported, bytes);
+    pthread_mutex_unlock(&t->lock);
+    return s != NULL;
+}
+
+void limits_stored_reported(struct limit_table *t, span subject, uint64_t bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    struct limit_state *s = counted(t, subject);
+    if (s) {
+        atomic_fetch_add(&s->stored, bytes);
+        atomic_fetch_sub(&s->unreported, bytes);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+void limits_stored_set(struct limit_table *t, span subject, uint64_t bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    struct limit_state *s = counted(t, subject);
+    if (s)
+        atomic_store(&s->stored, bytes);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void limits_stored_each(struct limit_table *t, void (*cb)(void *ctx, span subject), void *ctx)
+{
+    struct limit_state *s, *next;
+
+    pthread_mutex_lock(&t->lock);
+    HASH_ITER (hh, t->states, s, next)
+        if (s->counts)
+            cb(ctx, (span){s->subject, s->len});
+    pthread_mutex_unlock(&t->lock);
 }

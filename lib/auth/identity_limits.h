@@ -1,5 +1,5 @@
-// identity_limits.h: how much one identity may use: requests and bytes per second, and
-// connections.
+// identity_limits.h: how much one identity may use: requests and bytes per second, connections,
+// and bytes of stored messages.
 //
 // One table per process holds the state of every subject, shared by all loops without a lock on
 // the path of requests. Requests and bytes are token buckets of one second: a subject that was
@@ -8,6 +8,12 @@
 //
 //     limits_find (once per verified token) ──► limits_admit (each request) ──► limits_drop
 //                                               limits_spend (each answer)
+//
+// Stored bytes are counted by the database for all processes. What this process has stored and
+// not yet reported there is added, so that the limit holds at once where the sender pushes:
+//
+//     limits_stored_add (messages were stored) ──► limits_stored_reported (the database has
+//     them) limits_stored_set (the sum of the database)
 #ifndef QUEEN_AUTH_IDENTITY_LIMITS_H
 #define QUEEN_AUTH_IDENTITY_LIMITS_H
 
@@ -21,19 +27,29 @@
 
 struct limits {               // 0: no limit
     uint64_t requests, bytes; // per second
-    unsigned connections;
+    uint64_t connections;
+    uint64_t stored; // bytes of messages that are kept
 };
 
 enum { LIMITS_MAX_RATE = 1000 * 1000 * 1000 };
+#define LIMITS_MAX_STORED UINT64_C(1000000000000000)
 
-// "requests=100,bytes=1000000,connections=10", each at most once, in any order; "": no limit.
+// "requests=100,bytes=1000000,connections=10,stored=5000000000", each at most once, in any
+// order; "": no limit.
 MUST_USE int limits_parse(span text, struct limits *l, struct fault *f);
 static inline bool limits_are_none(const struct limits *l)
 {
-    return l->requests == 0 && l->bytes == 0 && l->connections == 0;
+    return l->requests == 0 && l->bytes == 0 && l->connections == 0 && l->stored == 0;
 }
 
-enum limit_kind { LIMIT_NONE, LIMIT_REQUESTS, LIMIT_BYTES, LIMIT_CONNECTIONS, LIMIT_KINDS };
+enum limit_kind {
+    LIMIT_NONE,
+    LIMIT_REQUESTS,
+    LIMIT_BYTES,
+    LIMIT_CONNECTIONS,
+    LIMIT_STORED,
+    LIMIT_KINDS
+};
 
 struct limit_table;
 struct limit_state; // of one subject
@@ -58,5 +74,19 @@ enum limit_kind limits_look(const struct limit_state *s, const struct limits *l,
 void limits_spend(struct limit_state *s, const struct limits *l, uint64_t bytes,
                   uint64_t now_us);
 _Atomic unsigned *limits_connections(struct limit_state *s);
+
+// ---- stored bytes ----
+
+// From now on the stored bytes of this subject are counted.
+void limits_stored_count(struct limit_state *s);
+bool limits_stored_is_full(const struct limit_state *s, const struct limits *l);
+// Whether any subject of the table is counted: without one nothing below needs to be called.
+bool limits_stored_any(struct limit_table *t);
+// False: this subject is not counted.
+bool limits_stored_add(struct limit_table *t, span subject, uint64_t bytes);
+void limits_stored_reported(struct limit_table *t, span subject, uint64_t bytes);
+void limits_stored_set(struct limit_table *t, span subject, uint64_t bytes);
+// Calls cb for each counted subject, under the lock of the table.
+void limits_stored_each(struct limit_table *t, void (*cb)(void *ctx, span subject), void *ctx);
 
 #endif

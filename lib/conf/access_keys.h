@@ -15,8 +15,8 @@
     {.name = "JWT_RULES_CLAIM", TEXT, .fallback = "queen_rules", AT(access.rules_claim), \
      .text = "Claim that holds the rules of a token, a text or a list of texts; they replace its role."}, \
     {.name = "QUEEN_LIMITS", TEXT, .fallback = "", AT(access.limits), \
-     .text = "Limits of each subject that brings none of its own: `requests=1000,bytes=10000000,connections=100`, per second and process. " \
-             "More is answered with 429. If empty: no limits."}, \
+     .text = "Limits of each subject that brings none of its own: `requests=1000,bytes=10000000,connections=100`, per second and process, " \
+             "and `stored=50000000000`, bytes of its messages in the database (broker only). More is answered with 429. If empty: no limits."}, \
     {.name = "JWT_LIMITS_CLAIM", TEXT, .fallback = "queen_limits", AT(access.limits_claim), \
      .text = "Claim that holds the limits of a token, as for QUEEN_LIMITS, which they replace."}
 // clang-format on

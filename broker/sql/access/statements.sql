@@ -43,3 +43,11 @@ select queen.record_audit($1::uuid[], $2::timestamptz[], $3::text[], $4::text[],
 -- statement: list_audit
 -- returns: @answer
 select 200, queen.list_audit($1::jsonb)::text, null::bytea, false;
+
+-- statement: count_stored
+-- returns: count_stored int8
+select queen.count_stored($1::bigint[], $2::text[], $3::bigint[], $4::timestamptz[], $5::bigint[]);
+
+-- statement: read_stored
+-- returns: subject text, bytes int8, next int8
+select subject, bytes, next from queen.read_stored($1::text[], $2::bigint, $3::int);

@@ -12,7 +12,10 @@
 #include "pg/params.h"
 #include "pg/reply.h"
 
-enum { MAX_PLACES = 50000 }; // of the cache
+enum {
+    MAX_PLACES = 50000, // of the cache
+    FULL_RETRY_S = 60,  // messages are removed by retention, not within seconds
+};
 
 // The queue of a partition; this never changes.
 struct queue_place {
@@ -63,11 +66,35 @@ bool permission_has(const struct http_req *req, unsigned op, span queue)
     return !rules || access_rules_permit(rules, op, queue, SPAN_NONE);
 }
 
+bool permission_may_store(struct http_req *req)
+{
+    const struct access *a = access_of(req);
+    struct api *api = http_req_app(req);
+
+    if (!a || a->limits.stored == 0)
+        return true;
+    if (a->identity.subject.len == 0) { // its messages cannot be counted
+        http_reply_errf(req, QE_FORBIDDEN,
+                        "a limit of stored bytes needs a token with a subject");
+        return false;
+    }
+    if (!limits_stored_is_full(a->limit, &a->limits))
+        return true;
+    counter_add(&api->guard_stats.limited[LIMIT_STORED], 1);
+    http_reply_retry_after(req, FULL_RETRY_S);
+    http_reply_errf(req, QE_BUSY,
+                    "the messages of this sender have reached its limit of %llu stored bytes",
+                    (unsigned long long)a->limits.stored);
+    return false;
+}
+
 bool permission_check_items(struct http_req *req, const struct push_item *items, unsigned n)
 {
     const struct access_rules *rules = access_rules_of(req);
     span last = SPAN_NONE;
 
+    if (n > 0 && !permission_may_store(req))
+        return false;
     if (!rules)
         return true;
     for (unsigned i = 0; i < n; i++) {

@@ -16,6 +16,8 @@
 bool permission_check(struct http_req *req, unsigned op, span queue, span group);
 bool permission_has(const struct http_req *req, unsigned op, span queue); // does not answer
 bool permission_check_items(struct http_req *req, const struct push_item *items, unsigned n);
+// Whether the sender has not yet stored as much as its limit permits. False: answered with 429.
+bool permission_may_store(struct http_req *req);
 // For every needed operation of the route; the members queue and targetQueue of a JSON object.
 bool permission_check_body(struct http_req *req, span object, span group);
 // Whether payloads of an encrypted queue are shown in clear. SPAN_NONE: of any queue.

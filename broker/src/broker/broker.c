@@ -125,6 +125,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     if (index == 0)
         keys_start(b);
     recorder_start(b);
+    stored_start(b);
     unused_start(b);
     return b;
 }
@@ -178,6 +179,7 @@ void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)
     pops_drain(b);
     lanes_refuse_parked(b);
     recorder_finish(b);
+    stored_finish(b);
     pg_pool_close(b->pg, on_broker_pool_closed, b);
 }
 
@@ -204,6 +206,7 @@ static void handle_gone(struct broker *b)
     feed_deinit(b);
     selectors_free(b);
     recorder_free(b);
+    stored_free(b);
     lanes_free(b);
     due_deinit(&b->due);
     free(b->unresolved);

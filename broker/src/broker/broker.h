@@ -38,6 +38,7 @@ struct broker;
 struct house;
 struct keyring;      // crypt/keyring.h
 struct key_table;    // auth/key_table.h
+struct limit_table;  // auth/identity_limits.h
 struct access_rules; // auth/rules.h
 
 // The first member of every operation; private to the broker.
@@ -357,6 +358,8 @@ void house_await_parked(struct house *h, bool await); // any thread
 
 // Before the loops run: broker 0 keeps the table up to date. keys is borrowed.
 void house_use_keys(struct house *h, struct key_table *keys, bool is_protected);
+// Before the loops run: limits of stored bytes are counted. limits is borrowed.
+void house_use_limits(struct house *h, struct limit_table *limits);
 // For those who read the keys themselves: the parameter of the call, and its rows into the
 // table. epoch: of the table, before the call was sent.
 void keys_put_version(struct key_table *t, struct pg_params *params);

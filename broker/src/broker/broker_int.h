@@ -289,6 +289,7 @@ struct broker {
     struct due keys_due;  // keys.c
     bool keys_known, keys_asking;
     unsigned keys_epoch, keys_count;
+    struct stored *stored; // NULL: nothing is counted
 
     struct lane **unresolved; // lanes whose number must be queried
     unsigned n_unresolved, cap_unresolved;
@@ -371,8 +372,9 @@ struct house {
     _Atomic bool parked_awaited; // call it
 
     struct timer *timer;
-    struct key_table *keys; // NULL: none are read
-    bool keys_protected;    // the settings require authentication
+    struct key_table *keys;     // NULL: none are read
+    bool keys_protected;        // the settings require authentication
+    struct limit_table *limits; // NULL: no stored bytes are counted
 
     // maintenance.c, buffer.c, replay.c; spool NULL: none of it
     struct spool *spool;
@@ -562,6 +564,13 @@ void chores_start(struct broker *b);
 
 // ---- stats.c ----
 void stats_start(struct broker *b);
+// ---- stored.c ----
+void stored_start(struct broker *b);
+bool stored_is_counted(const struct broker *b); // stored_add() is to be called
+// Messages of a sender were stored at this time, or are due then.
+void stored_add(struct broker *b, span subject, int64_t lane, int64_t at_us, uint64_t bytes);
+void stored_finish(struct broker *b); // closing: what was counted leaves now
+void stored_free(struct broker *b);
 // ---- record.c ----
 void recorder_start(struct broker *b);
 void recorder_finish(struct broker *b); // closing: what was counted leaves now

@@ -255,6 +255,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.house = s->house;
     s->shared.auth = s->auth;
     house_use_keys(s->house, auth_keys(s->auth), auth_is_protected(s->auth));
+    house_use_limits(s->house, auth_limits(s->auth));
     s->shared.transfer = pg_transfer_new(
         &(struct pg_transfer_conf){.source = database_conninfo(s->database),
                                    .targets = c->migration_targets,

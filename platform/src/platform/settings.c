@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth/identity_limits.h"
 #include "tenant/sql.gen.h"
 
 enum {
@@ -105,8 +106,16 @@ int settings_check(const struct platform_conf *c, struct fault *f)
 {
     static const char zones[] = "/usr/share/zoneinfo";
     struct bulk_window w;
+    struct limits limits;
     char path[sizeof(zones) + sizeof(w.zone)];
 
+    int rc = limits_parse(span_of(c->access.limits), &limits, f); // checked by lib/auth before
+    if (rc == 0 && limits.stored > 0)
+        rc = fault_set(f, QE_CONF,
+                       "QUEEN_LIMITS: the platform stores no messages: set the limit of stored "
+                       "bytes at the broker");
+    if (rc != 0)
+        return rc;
     if (strlen(c->id) > PLATFORM_ID_MAX)
         return fault_set(f, QE_CONF, "PLATFORM_ID must have at most %d bytes", PLATFORM_ID_MAX);
     if (!bulk_window_parse(span_of(c->bulk_window), &w))

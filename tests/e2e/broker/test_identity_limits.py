@@ -1,4 +1,4 @@
-"""Limits per identity: requests, bytes and connections; others are not disturbed."""
+"""Limits per identity: requests, bytes, connections and stored bytes; others are not disturbed."""
 import subprocess
 import uuid
 
@@ -14,10 +14,13 @@ from tokens import SECRET, bearer, token
 @pytest.fixture(scope="module")
 def guarded(pg, tmp_path_factory):
     path, key = init(tmp_path_factory.mktemp("limits"))
-    env = pg.env(pg.create_database("limits_" + uuid.uuid4().hex[:8]))
+    database = pg.create_database("limits_" + uuid.uuid4().hex[:8])
+    env = pg.env(database)
     b = harness.begin({**env, "SIDECAR_POOL_SIZE": "4", "QUEEN_ADMIN_KEY_FILE": path, "JWT_ENABLED": "true", "JWT_SECRET": SECRET,
                        "QUEEN_LIMITS": "requests=100000,connections=1000"})
-    yield Guarded(b, key)
+    g = Guarded(b, key)
+    g.database, g.path = database, path
+    yield g
     harness.end(b, clean_exit=True)
 
 
@@ -83,6 +86,61 @@ def test_a_body_on_one_connection_too_many(guarded, queue):
     first.get("/api/v1/resources/queues", headers=bearer(key)).expect(200)
     second.post("/api/v1/push", {"items": [{"queue": queue, "payload": "x" * 300000}]}, headers=bearer(key)).expect(429)
     first.get("/api/v1/resources/queues", headers=bearer(key)).expect(200)
+
+
+def push(guarded, key, queue, size=1000, path="/api/v1/push", **item):
+    item = {"queue": queue, "payload": "x" * size, **item}
+    if path == "/api/v1/transaction":
+        return guarded.call(key, "POST", path, {"operations": [{"type": "push", **item}]})
+    return guarded.call(key, "POST", path, {"items": [item]})
+
+
+@pytest.mark.parametrize("how", ["push", "transaction", "delayed"])
+def test_stored_bytes(guarded, queue, how):
+    """The limit holds for all ways to push, at once; when the messages are gone the sender may push again."""
+    key, other = guarded.create(limits="stored=10000")["key"], guarded.create()["key"]
+    before = limited(guarded, "stored")
+    more = {"path": "/api/v1/transaction"} if how == "transaction" else {"delaySeconds": 3600} if how == "delayed" else {}
+    answers = [push(guarded, key, queue, 3000, **more) for _ in range(6)]
+    assert [r.status for r in answers] == [200 if how == "transaction" else 201] * 4 + [429] * 2
+    assert answers[4].headers["retry-after"] == "60" and "stored bytes" in answers[4].json["error"]
+    assert limited(guarded, "stored") == before + 2
+    assert push(guarded, key, queue, 1, path="/api/v1/transaction").status == 429
+    assert push(guarded, other, queue).status == 201 and push(guarded, guarded.admin, queue).status == 201
+    if how != "delayed":  # the sender can still consume, and acknowledge in transactions
+        message = guarded.call(key, path=f"/api/v1/pop/queue/{queue}?batch=1").expect(200).json["messages"][0]
+        guarded.call(key, "POST", "/api/v1/transaction", {"operations": [{"type": "ack", "transactionId": message["transactionId"], "partitionId": message["partitionId"],
+                                                                         "status": "completed"}]}).expect(200)
+    guarded.call(guarded.admin, "DELETE", f"/api/v1/resources/queues/{queue}").expect(200)
+    if how != "delayed":
+        wait_until(lambda: push(guarded, key, queue).status == 201, 30, "the messages are gone", interval=0.5)
+
+
+def test_stored_bytes_are_remembered_and_shared(guarded, make_broker, queue):
+    """A broker that starts later knows what was stored."""
+    key = guarded.create(limits="stored=10000")["key"]
+    assert [push(guarded, key, queue, 6000).status for _ in range(3)] == [201, 201, 429]
+    b = Guarded(make_broker(database=guarded.database, QUEEN_ADMIN_KEY_FILE=guarded.path), guarded.admin)
+    wait_until(lambda: push(b, key, queue, 1).status == 429, 30, "the sum was read", interval=0.5)
+    assert push(b, b.create()["key"], queue, 1).status == 201
+
+
+def test_only_senders_with_a_limit_are_counted(guarded, pg, queue):
+    limited_key, free = guarded.create(limits="stored=1000000"), guarded.create()
+    for key in (limited_key, free):
+        assert push(guarded, key["key"], queue).status == 201
+
+    def counted():
+        with pg.connect(database=guarded.database) as db, db.cursor() as cur:
+            cur.execute("select subject from queen.stored_bytes where subject = any (%s)", (["key:" + k["name"] for k in (limited_key, free)],))
+            return cur.fetchall()
+    wait_until(lambda: counted() == [("key:" + limited_key["name"],)], 30, "the push was counted")
+
+
+def test_a_limit_of_stored_bytes_needs_a_subject(guarded, queue):
+    nobody = token(sub=None, role="admin", queen_limits="stored=1000")
+    r = push(guarded, nobody, queue)
+    assert r.status == 403 and "subject" in r.json["error"]
 
 
 def test_limits_of_tokens(guarded):

@@ -85,3 +85,10 @@ def test_a_secret_that_is_missing_stops_the_start(pg):
     p.spawn()
     assert p.process.wait(20) == 1 and "JWT_SECRET" in p.log_text()
     p.dispose()
+
+
+def test_a_limit_that_the_platform_cannot_keep_stops_the_start(pg):
+    p = platform(pg, QUEEN_LIMITS="requests=100,stored=1000")
+    p.spawn()
+    assert p.process.wait(20) == 1 and "stored bytes at the broker" in p.log_text()
+    p.dispose()

@@ -39,3 +39,15 @@ create table queen.audit (
     server    text
 );
 create index audit_at on queen.audit (at);
+
+-- Bytes of stored messages by sender, for limits of stored bytes (lib/auth/identity_limits.h).  Only senders with such a limit are counted.
+-- Rows are removed when their messages are (queen.read_stored).
+create table queen.stored_bytes (
+    lane    bigint not null,
+    subject text not null,                       -- of the token or key that pushed the messages
+    span    bigint not null,                     -- number of the ten minutes in which they were stored, or are due
+    last_at timestamptz not null,                -- of the last of them
+    bytes   bigint not null,
+    primary key (lane, subject, span)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1);
+create index stored_bytes_subject on queen.stored_bytes (subject);

@@ -312,7 +312,8 @@ void auth_expose(const struct api_shared *s, struct buf *out)
     static const char *const kinds[LIMIT_KINDS] = {[LIMIT_REQUESTS] = "limit=\"requests\"",
                                                    [LIMIT_BYTES] = "limit=\"bytes\"",
                                                    [LIMIT_CONNECTIONS] =
-                                                       "limit=\"connections\""};
+                                                       "limit=\"connections\"",
+                                                   [LIMIT_STORED] = "limit=\"stored\""};
     prom_family(out, "queen_requests_limited_total", "counter",
                 "requests that exceeded a limit of their sender");
     for (unsigned kind = LIMIT_REQUESTS; kind < LIMIT_KINDS; kind++) {

@@ -4,6 +4,7 @@
 // A malformed request gets 400.  A well-formed one that cannot be done gets 200 with
 // "success": false, because clients retry a 5xx: nothing of it has happened then.
 #include "api/api_int.h"
+#include "api/permission.h"
 #include "api/trace_context.h"
 #include "base/id.h"
 #include "segment/keys.h"
@@ -69,7 +70,7 @@ static void cycle_handle(struct http_req *req)
         http_reply_fault(req, &b.fault);
     else if (c->refused)
         api_cycle_reply(c);
-    else
+    else if (c->op.n_items == 0 || permission_may_store(req))
         broker_cycle(api->broker, &c->op);
 }
 

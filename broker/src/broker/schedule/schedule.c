@@ -199,6 +199,8 @@ static void item_scheduled(struct broker *b, struct push_item *it, const struct 
     memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
     it->due_us = pg_reply_unix_us(reply, row, at->due);
     it->status = PUSH_SCHEDULED;
+    if (it->producer.ptr && stored_is_counted(b))
+        stored_add(b, it->producer, it->lane->num, it->due_us, item_bytes(it));
     counter_add(&b->stats.scheduled, 1);
 }
 

@@ -52,11 +52,42 @@ static struct segment_message message_of(const struct push_item *it)
     };
 }
 
+uint64_t item_bytes(const struct push_item *it)
+{
+    struct segment_message m = message_of(it);
+
+    return segment_size(&m);
+}
+
+// Messages of one request follow each other.
+static void seg_count_stored(const struct seg *s, int64_t created_us)
+{
+    struct broker *b = s->lane->queue->broker;
+    const struct push_item *it = s->first, *from = NULL;
+    uint64_t bytes = 0;
+
+    if (!stored_is_counted(b))
+        return;
+    for (unsigned i = 0; i < s->count; i++, it = it->next) {
+        if (from && it->producer.ptr != from->producer.ptr) {
+            stored_add(b, from->producer, s->num, created_us, bytes);
+            from = NULL;
+        }
+        if (!it->producer.ptr)
+            continue;
+        bytes = from ? bytes + item_bytes(it) : item_bytes(it);
+        from = it;
+    }
+    if (from)
+        stored_add(b, from->producer, s->num, created_us, bytes);
+}
+
 void seg_stored(struct seg *s, int64_t created_us)
 {
     struct push_item *it = s->first;
 
     s->stored = true;
+    seg_count_stored(s, created_us);
     for (unsigned i = 0; i < s->count; i++, it = it->next) {
         it->status = PUSH_QUEUED;
         segment_message_id(created_us, i, s->num, it->message_id);

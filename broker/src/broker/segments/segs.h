@@ -43,6 +43,7 @@ void segs_fill(const struct segs *f, struct pg_params *p);
 void message_put(struct buf *out, const struct push_item *it, size_t *id_at);
 // Those of queen.push_correlated that follow.
 void segs_fill_correlated(const struct segs *f, struct pg_params *p);
+uint64_t item_bytes(const struct push_item *it); // in a segment, unencrypted
 struct push_item *seg_item(const struct seg *s, unsigned pos);
 void seg_stored(struct seg *s, int64_t created_us);        // its items are queued, with ids
 void seg_lane_gone(struct broker *b, const struct seg *s); // was deleted: its number is void

@@ -304,6 +304,8 @@ static void read_scheduled(struct broker *b, struct push_item *it, const struct 
     it->status = PUSH_SCHEDULED;
     it->due_us = pg_reply_unix_us(reply, row, TRANSACT_COL_CREATED_AT);
     memcpy(it->message_id, pg_reply_uuid(reply, row, TRANSACT_SCHEDULED_COL_DUP_ID), 16);
+    if (it->producer.ptr && stored_is_counted(b))
+        stored_add(b, it->producer, it->lane->num, it->due_us, item_bytes(it));
     timer_expect(b->house, pg_reply_i64(reply, row, TRANSACT_SCHEDULED_COL_WAIT_US));
 }
 

@@ -279,6 +279,11 @@ void http_reply_header(struct http_req *req, span name, span value)
     (void)req, (void)name, (void)value;
 }
 
+void http_reply_retry_after(struct http_req *req, unsigned seconds)
+{
+    (void)req, (void)seconds;
+}
+
 void http_reply_empty(struct http_req *req, int status)
 {
     (void)req;
@@ -350,12 +355,12 @@ const uint8_t *broker_seal_key(span txid, const uint8_t *key, uint8_t room[16])
 
 void broker_unseal(struct broker *b, struct buf *out, span sealed, const uint8_t *key)
 {
+    (void)key;
     (void)b;
     buf_put_lit(out, "[\"opened\",");
     buf_put(out, sealed);
     buf_putc(out, ']');
 }
-    (void)key;
 bool broker_must_seal(const struct broker *b)
 {
     (void)b;

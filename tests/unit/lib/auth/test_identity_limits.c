@@ -27,16 +27,21 @@ static void texts(void **state)
                                       ",",
                                       "requests=1;bytes=2",
                                       "connections=1 000",
-                                      "requests==1"};
+                                      "requests==1",
+                                      "stored=1000000000000001",
+                                      "stored=1,stored=1"};
     struct limits l;
     struct fault f;
 
     (void)state;
-    assert_int_equal(limits_parse(SPAN("requests=100, bytes=1000000,connections=5"), &l, &f),
-                     0);
+    assert_int_equal(
+        limits_parse(SPAN("requests=100, bytes=1000000,connections=5,stored=5000000000"), &l,
+                     &f),
+        0);
     assert_int_equal(l.requests, 100);
     assert_int_equal(l.bytes, 1000000);
     assert_int_equal(l.connections, 5);
+    assert_int_equal(l.stored, 5000000000);
     assert_int_equal(limits_parse(SPAN(""), &l, &f), 0);
     assert_true(limits_are_none(&l));
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -133,6 +138,49 @@ static void an_empty_bucket_is_not_forgotten(void **state)
     limits_free(t);
 }
 
+static void count_subject(void *ctx, span subject)
+{
+    unsigned *n = ctx;
+
+    assert_true(span_eq(subject, SPAN("a")));
+    (*n)++;
+}
+
+static void stored_bytes(void **state)
+{
+    struct limit_table *t = limits_new();
+    struct limit_state *a = limits_find(t, SPAN("a"), 0), *b = limits_find(t, SPAN("b"), 0);
+    struct limits l = {.stored = 1000}, none = {0};
+    unsigned n = 0;
+
+    (void)state;
+    assert_false(limits_stored_any(t));
+    assert_false(limits_stored_add(t, SPAN("a"), 5000));
+    limits_stored_count(a);
+    assert_true(limits_stored_any(t));
+    limits_stored_each(t, count_subject, &n);
+    assert_int_equal(n, 1);
+    assert_false(limits_stored_add(t, SPAN("b"), 5000));
+    assert_false(limits_stored_add(t, SPAN("unknown"), 5000));
+    // What is not reported yet counts, and moves to the sum of the database.
+    assert_true(limits_stored_add(t, SPAN("a"), 999));
+    assert_false(limits_stored_is_full(a, &l));
+    assert_true(limits_stored_add(t, SPAN("a"), 1));
+    assert_true(limits_stored_is_full(a, &l));
+    assert_false(limits_stored_is_full(a, &none));
+    assert_false(limits_stored_is_full(b, &l));
+    limits_stored_reported(t, SPAN("a"), 1000);
+    assert_true(limits_stored_is_full(a, &l));
+    assert_true(limits_stored_add(t, SPAN("a"), 10));
+    limits_stored_set(t, SPAN("a"), 980);
+    assert_false(limits_stored_is_full(a, &l));
+    limits_stored_set(t, SPAN("a"), 990);
+    assert_true(limits_stored_is_full(a, &l));
+    limits_drop(a);
+    limits_drop(b);
+    limits_free(t);
+}
+
 struct race {
     struct limit_state *s;
     unsigned admitted;
@@ -175,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
         cmocka_unit_test(requests_per_second),
+        cmocka_unit_test(stored_bytes),
         cmocka_unit_test(bytes_are_a_debt),
         cmocka_unit_test(subjects_do_not_disturb_each_other),
         cmocka_unit_test(an_empty_bucket_is_not_forgotten),
