@@ -58,8 +58,8 @@ select partitions from queen.queue_partitions($1::text[]);
 select name from queen.select_queues($1::text, $2::text);
 
 -- statement: set_maintenance
--- returns: set_maintenance int4
-select queen.set_maintenance($1::text, $2::boolean);
+-- returns: maintenance_flags int4
+select queen.set_maintenance($1::text, $2::boolean) as maintenance_flags;
 
 -- statement: spread_queue
 -- returns: @answer

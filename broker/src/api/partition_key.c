@@ -171,7 +171,7 @@ static void on_partitions_read(struct custom_op *op, int status, const struct pg
         struct named *q = &k->queues[i];
         if (!q->asked)
             continue;
-        q->partitions = (unsigned)pg_reply_i32(reply, row++, 0);
+        q->partitions = (unsigned)pg_reply_i32(reply, row++, QUEUE_PARTITIONS_COL_PARTITIONS);
         partition_key_remember(api, q->queue, q->partitions);
     }
     // While the database is unavailable the remembered numbers are used, and the push is

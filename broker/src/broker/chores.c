@@ -111,7 +111,8 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
         log_warn("chores.rotate_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) > 0)
-        log_debug("chores.rotated", "did=" SPAN_FMT, SPAN_ARG(pg_reply_bytes(reply, 0, 0)));
+        log_debug("chores.rotated", "did=" SPAN_FMT,
+                  SPAN_ARG(pg_reply_bytes(reply, 0, ROTATE_COL_ROTATE)));
     call_free(c);
     wait_for_next(b);
 }
@@ -127,7 +128,8 @@ static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
-    bool more = status == 0 && pg_reply_rows(reply) > 0 && pg_reply_bool(reply, 0, 0);
+    bool more = status == 0 && pg_reply_rows(reply) > 0 &&
+                pg_reply_bool(reply, 0, FORGET_DELETED_COL_MORE);
 
     if (status != 0)
         log_warn("chores.forget_failed", "status=%s detail=\"%s\"", err_name(status),
@@ -263,9 +265,10 @@ static void on_consumers_forgotten(struct pg_call *pg, int status, const struct 
         log_warn("chores.forget_consumers_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     } else {
-        b->consumers_walked = pg_reply_i64(reply, 0, 0);
-        if (pg_reply_i64(reply, 0, 1) > 0)
-            log_info("consumers.removed", "count=%lld", (long long)pg_reply_i64(reply, 0, 1));
+        b->consumers_walked = pg_reply_i64(reply, 0, FORGET_CONSUMERS_COL_NEXT);
+        if (pg_reply_i64(reply, 0, FORGET_CONSUMERS_COL_REMOVED) > 0)
+            log_info("consumers.removed", "count=%lld",
+                     (long long)pg_reply_i64(reply, 0, FORGET_CONSUMERS_COL_REMOVED));
     }
     call_free(c);
     wait_for_next(b);

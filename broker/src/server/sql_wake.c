@@ -191,8 +191,9 @@ static void on_sql_wake_done(struct pg_call *call, int status, const struct pg_r
         if (!w->stopping)
             house_poll(w->house); // for pushes before that
     } else if (asked == WISH_LOCK) {
-        w->locked = pg_reply_rows(reply) == 1 && !pg_reply_is_null(reply, 0, 0) &&
-                    pg_reply_bool(reply, 0, 0);
+        w->locked = pg_reply_rows(reply) == 1 &&
+                    !pg_reply_is_null(reply, 0, AWAIT_PUSHED_COL_AWAIT_PUSHED) &&
+                    pg_reply_bool(reply, 0, AWAIT_PUSHED_COL_AWAIT_PUSHED);
         if (!w->locked)
             return; // another session holds it exclusively; the next tick tries again
         if (!w->stopping)

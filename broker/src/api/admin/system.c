@@ -83,7 +83,7 @@ static void on_system_flags(struct custom_op *op, int status, const struct pg_re
         api_reply_failed(m->req, status, &op->op.why);
         return;
     }
-    unsigned flags = (unsigned)pg_reply_i32(reply, 0, 0);
+    unsigned flags = (unsigned)pg_reply_i32(reply, 0, MAINTENANCE_COL_MAINTENANCE_FLAGS);
     if (m->is_set)
         broker_maintenance_changed(api->broker, flags);
     system_put_answer(m, flags, &out);

@@ -53,5 +53,6 @@ static void on_pop_fence_looked(struct custom_op *op, int status, const struct p
     struct pop_fence *f = container_of(op, struct pop_fence, op);
 
     pg_params_free(&op->params);
-    f->looked(f->pop, status == 0 && pg_reply_rows(reply) == 1 && pg_reply_bool(reply, 0, 0));
+    f->looked(f->pop, status == 0 && pg_reply_rows(reply) == 1 &&
+                          pg_reply_bool(reply, 0, OWNS_PARTITION_COL_OWNS_PARTITION));
 }

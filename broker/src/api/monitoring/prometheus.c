@@ -72,7 +72,7 @@ static void on_queue_text(struct custom_op *op, int status, const struct pg_repl
     s->asking = false;
     if (status == 0 && pg_reply_rows(reply) == 1) {
         buf_free(&s->text);
-        buf_put(&s->text, pg_reply_bytes(reply, 0, 0));
+        buf_put(&s->text, pg_reply_bytes(reply, 0, PROMETHEUS_TEXT_COL_PROMETHEUS_TEXT));
         s->got_us = clock_mono_us();
     } else {
         log_debug("prometheus.query_failed", "status=%s detail=\"%s\"", err_name(status),

@@ -61,7 +61,8 @@ static void on_maintenance_flags(struct pg_call *pg, int status, const struct pg
     struct broker *b = c->broker;
 
     if (status == 0 && pg_reply_rows(reply) == 1)
-        maintenance_read(b, (unsigned)pg_reply_i32(reply, 0, 0), b->flags_asked);
+        maintenance_read(b, (unsigned)pg_reply_i32(reply, 0, MAINTENANCE_COL_MAINTENANCE_FLAGS),
+                         b->flags_asked);
     else
         log_debug("maintenance.read_failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));

@@ -175,7 +175,7 @@ static void on_queues(struct pg_call *pg, int status, const struct pg_reply *rep
         for (unsigned i = 0; i < s->n_follows; i++)
             s->follows[i]->matched = false;
         for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-            span queue = pg_reply_bytes(reply, row, 0);
+            span queue = pg_reply_bytes(reply, row, SELECT_QUEUES_COL_NAME);
             if (!s->rules || access_rules_permit(s->rules, MAY_POP, queue, span_of(s->group)))
                 follow_queues(s, queue, row);
         }

@@ -440,7 +440,7 @@ static void on_locked_probed(struct pg_call *pg, int status, const struct pg_rep
         unsigned n_rows = pg_reply_rows(reply);
         int64_t *locked = mem_new_array(int64_t, n_rows + 1);
         for (unsigned row = 0; row < n_rows; row++)
-            locked[row] = pg_reply_i64(reply, row, 0);
+            locked[row] = pg_reply_i64(reply, row, LOCKED_LANES_COL_LANE);
         qsort(locked, n_rows, sizeof *locked, compare_nums);
         qsort(probe->nums, probe->n, sizeof probe->nums[0], compare_nums);
         for (unsigned i = b->n_locked; i-- > 0;) {

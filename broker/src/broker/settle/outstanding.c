@@ -123,7 +123,7 @@ int outstanding_read(struct broker *b, struct ack_group *const *groups, unsigned
 
     // They come in the order given; should they not, it is only slower.
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        int64_t consumer = pg_reply_i64(reply, row, 0);
+        int64_t consumer = pg_reply_i64(reply, row, FINISH_COL_CONSUMER);
         unsigned passed = 0;
         for (; passed < n && groups[at]->consumer != consumer; passed++)
             at = at + 1 < n ? at + 1 : 0; // this one needs queen.settle

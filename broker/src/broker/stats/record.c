@@ -453,7 +453,8 @@ static void on_metrics_recorded(struct pg_call *pg, int status, const struct pg_
 
     r->flying = false;
     if (status == 0 && pg_reply_rows(reply) == 1) {
-        estimate_clock(b, pg_reply_unix_us(reply, 0, 0), r->sent_us);
+        estimate_clock(b, pg_reply_unix_us(reply, 0, RECORD_METRICS_COL_RECORD_METRICS),
+                       r->sent_us);
     } else if (!b->closing && ++r->tries < MAX_TRIES) {
         if (!is_outage(status) && !is_worth_retry(status))
             log_warn("metrics.record_failed", "status=%s detail=\"%s\"", err_name(status),
@@ -518,7 +519,8 @@ static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *re
         log_warn("metrics.trim_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     // A full batch: there is more.  It goes with the next row of metrics.
-    if (status == 0 && pg_reply_rows(reply) == 1 && pg_reply_i64(reply, 0, 0) >= TRIM_ROWS)
+    if (status == 0 && pg_reply_rows(reply) == 1 &&
+        pg_reply_i64(reply, 0, TRIM_METRICS_COL_TRIM_METRICS) >= TRIM_ROWS)
         r->trimmed_us = 0;
     call_free(c);
 }
