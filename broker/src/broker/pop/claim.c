@@ -430,10 +430,11 @@ void claim_gone(struct broker *b, struct consumer *c)
 {
     c->state = IDLE;
     c->group->n_busy--;
-    // If only the group was deleted, it finds out by looking for its lanes again.
+    // The group finds out by looking for its lanes again.  Other groups keep what they know of
+    // the lane: perhaps it still exists.
     group_handle(c->group, GROUP_MISSED);
     group_unsubscribe(c->group);
-    lane_forget_num(b, c->lane); // frees c, and its like of other groups
+    consumer_gone(b, c);
 }
 
 void claim_end_pop(struct broker *b, struct pop_op *pop)

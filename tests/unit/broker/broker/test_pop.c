@@ -224,6 +224,38 @@ static void a_deleted_lane_is_forgotten(void **state)
 
 // ---- waiting ----
 
+// Its partition still exists, and others wait for messages there.
+static void a_deleted_group_takes_no_lanes_from_others(void **state)
+{
+    (void)state;
+    static struct pop g, h;
+    rig_open();
+    pop_first(&g, "q", 60000, 1);
+    row_status(1, NOT_YET, 5000 * 1000);
+    answer_claim();
+    answer_look();
+    pop_fill(&h, "q", 0);
+    h.op.group = SPAN("h");
+    pop_give(&h);
+    fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
+             (int64_t)201, 1);
+    fake_answer(fake_call("discover"), 0);
+    turn();
+    assert_int_equal(target_of(fake_call("claim"), 0), 201);
+    row_status(1, GONE, 0);
+    answer_claim();
+    fake_fail_all(QE_PG_AWAY);
+    turn();
+    assert_int_equal(h.times, 1);
+    assert_int_equal(g.times, 0);
+    wait_ms(6000);
+    assert_int_equal(target_of(fake_find("claim"), 0), 101);
+    row_claimed(1, 1, false, MINUTE_US);
+    fake_answer(fake_find("claim"), 0);
+    turn();
+    assert_int_equal(g.rendered, 1);
+}
+
 static void a_pop_that_does_not_wait_is_answered_empty(void **state)
 {
     (void)state;
@@ -463,6 +495,7 @@ int main(void)
         T(a_delayed_message_makes_the_lane_wait_for_its_time),
         T(a_lane_that_others_lease_is_looked_at_again),
         T(a_deleted_lane_is_forgotten),
+        T(a_deleted_group_takes_no_lanes_from_others),
         T(a_pop_that_does_not_wait_is_answered_empty),
         T(a_parked_pop_is_woken_by_a_push),
         T(the_pop_that_waits_longest_is_woken_first),
