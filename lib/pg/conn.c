@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/received.h"
 #include "pg/conn_int.h"
 #include "pg/reply_int.h"
 
@@ -85,6 +86,7 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
     }
     c->state = CONN_BUSY;
     c->call = call;
+    c->received = c->target->max_result_bytes > 0 ? net_received(PQsocket(c->pg)) : 0;
     call->sent = true;
     call->sent_us = clock_mono_us();
     return 0;
@@ -200,10 +202,23 @@ static void take_notifications(struct pg_conn *c)
     }
 }
 
+// libpq keeps all rows in memory, and the server may be hostile.
+static bool receives_too_much(const struct pg_conn *c)
+{
+    return c->target->max_result_bytes > 0 && c->state == CONN_BUSY &&
+           net_received(PQsocket(c->pg)) - c->received > c->target->max_result_bytes;
+}
+
 static void on_pg_conn_socket(uv_poll_t *handle, int status, int events)
 {
     struct pg_conn *c = ((struct conn_poll *)handle->data)->conn;
     bool alive = status == 0;
+
+    if (receives_too_much(c)) {
+        c->doomed = c->too_large = true;
+        pg_conn_complete(c, false);
+        return;
+    }
 
     if (status != 0)
         c->poll->events = 0; // libuv stops the handle when it reports an error
@@ -346,6 +361,11 @@ const char *conn_error(struct pg_conn *c)
     const char *text = PQerrorMessage(c->pg);
     size_t n = strcspn(text, "\r\n");
 
+    if (c->too_large) {
+        snprintf(c->why, sizeof c->why, "the result is larger than %zu bytes",
+                 c->target->max_result_bytes);
+        return c->why;
+    }
     if (n >= sizeof c->why)
         n = sizeof c->why - 1;
     memcpy(c->why, text, n);

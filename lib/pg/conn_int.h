@@ -60,6 +60,8 @@ struct pg_conn {
 
     struct pg_call *call;
     PGresult *result;    // of the current call: the first failure, else the last result
+    uint64_t received;   // bytes on the socket when the call was sent
+    bool too_large;      // its result is larger than permitted
     bool piped;          // Execute is sent in one pipeline with other commands
     unsigned n_limit;    // number of leading results that belong to settings
     bool preparing;      // the next result is that of Prepare

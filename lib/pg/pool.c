@@ -110,6 +110,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     p->loop = loop;
     p->conf = *conf;
     target_init(&p->target, conf->conninfo, conf->pooler);
+    p->target.max_result_bytes = conf->max_result_bytes;
     p->conf.conninfo = p->target.conninfo;
     p->stats = conf->stats ? conf->stats : &p->own_stats;
     p->on_state = on_state;

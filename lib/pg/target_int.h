@@ -14,13 +14,14 @@
 
 struct target {
     char *conninfo;
-    char *plain;         // the same without options, for a pooler
-    char *settings;      // SQL text of the options: see pooler_int.h
-    char *isolation;     // level that the options ask for; NULL: none
-    enum pg_pooler mode; // as configured
-    bool pooled;         // new connections are to a transaction pooler
-    char *hosts, *ports; // lists, as in the connection string; NULL when not given
-    bool has_names;      // at least one host needs a lookup
+    char *plain;             // the same without options, for a pooler
+    char *settings;          // SQL text of the options: see pooler_int.h
+    char *isolation;         // level that the options ask for; NULL: none
+    enum pg_pooler mode;     // as configured
+    bool pooled;             // new connections are to a transaction pooler
+    char *hosts, *ports;     // lists, as in the connection string; NULL when not given
+    bool has_names;          // at least one host needs a lookup
+    size_t max_result_bytes; // see struct pg_pool_conf
 };
 
 void target_init(struct target *t, const char *conninfo, enum pg_pooler mode); // copied

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/received.h"
 #include "tenant/my_int.h"
 
 // In the order they run.
@@ -184,7 +185,9 @@ static void my_conn_fail(struct my_conn *c)
     unsigned number = mysql_stmt_errno(c->stmt);
     const char *state = mysql_stmt_sqlstate(c->stmt);
 
-    my_reply_fail(&c->reply, number, state, mysql_stmt_error(c->stmt));
+    my_reply_fail(&c->reply, number, state,
+                  c->too_large ? "the result is larger than permitted"
+                               : mysql_stmt_error(c->stmt));
     c->status = my_code(number, state);
     // Read-only: the next connection may reach the server that has become the primary.  An
     // error with the SQLSTATE of a warning (1265 in strict mode) is not caught by the handlers
@@ -343,11 +346,18 @@ static void resume_command(struct my_conn *c, int ready)
 
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
+    struct my_conn *c = poll->data;
     int ready = (events & UV_READABLE ? MYSQL_WAIT_READ : 0) |
                 (events & UV_WRITABLE ? MYSQL_WAIT_WRITE : 0);
 
+    // The connector keeps all rows in memory, and the server may be hostile.
+    if (c->call && !c->doomed && c->max_result_bytes > 0 &&
+        net_received((int)mysql_get_socket(&c->my)) - c->received > c->max_result_bytes) {
+        c->too_large = true;
+        my_conn_abort(c);
+    }
     // On an error the connector finds the reason itself.
-    resume_command(poll->data, status != 0 ? MYSQL_WAIT_READ | MYSQL_WAIT_WRITE : ready);
+    resume_command(c, status != 0 ? MYSQL_WAIT_READ | MYSQL_WAIT_WRITE : ready);
 }
 
 static void on_timeout(uv_timer_t *timer) { resume_command(timer->data, MYSQL_WAIT_TIMEOUT); }
@@ -376,6 +386,7 @@ void my_conn_send(struct my_conn *c, struct my_call *call)
     my_conn_put_text(c);
     my_reply_reset(&c->reply);
     call->sent_us = clock_mono_us();
+    c->received = net_received((int)mysql_get_socket(&c->my));
     c->stmt = mysql_stmt_init(&c->my);
     if (!c->stmt)
         BUG("no memory for a statement");

@@ -90,6 +90,9 @@ struct my_conn {
     struct my_call *call;
     int status;
     struct my_reply reply;
+    size_t max_result_bytes; // see struct my_pool_conf
+    uint64_t received;       // bytes on the socket when the call was sent
+    bool too_large;          // its result is larger than permitted
 };
 
 struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsigned timeout_ms,

@@ -156,6 +156,7 @@ static void dial_if_needed(struct my_pool *p)
            p->n_ready + p->n_dialing < p->conf.max_conns) {
         struct my_conn *c = my_conn_dial(p->loop, &p->place, p->conf.connect_timeout_ms,
                                          p->conf.statement_timeout_ms, &events, p);
+        c->max_result_bytes = p->conf.max_result_bytes;
         TAILQ_INSERT_TAIL(&p->conns, c, all);
         p->n_conns++;
         p->n_dialing++;

@@ -11,6 +11,8 @@
 #include "tenant/sql.gen.h"
 
 enum { TCP_USER_TIMEOUT_MS = 30000, DEADLINE_MARGIN_MS = 5000, LONG_DEADLINE_MS = 3600000 };
+// Our largest results are pages of 1,000 customers and lists of segments.
+enum { MAX_RESULT_BYTES = 128 << 20 };
 
 struct tenant_db {
     uv_loop_t *loop;
@@ -91,6 +93,7 @@ static int connect_pg(struct tenant_db *l, const struct tenant_db_conf *c,
         .connect_timeout_ms = c->connect_timeout_ms,
         .deadline_ms = tenant_db_deadline_ms(c),
         .idle_close_ms = c->conn_idle_ms,
+        .max_result_bytes = MAX_RESULT_BYTES,
     };
     l->pg = pg_pool_open(l->loop, &pool, NULL, NULL);
     free(conninfo);
@@ -112,6 +115,7 @@ static int connect_my(struct tenant_db *l, const struct tenant_db_conf *c,
         .deadline_ms = tenant_db_deadline_ms(c),
         .statement_timeout_ms = c->statement_timeout_ms,
         .idle_close_ms = c->conn_idle_ms,
+        .max_result_bytes = MAX_RESULT_BYTES,
     };
     l->my = my_pool_open(l->loop, &pool);
     my_place_deinit(&place);

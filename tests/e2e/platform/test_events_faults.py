@@ -163,6 +163,33 @@ def test_a_customer_with_many_locations_is_like_any_other(platform, broker, tabl
     assert answer["count"] == 1, answer
 
 
+def peak_mb(process):
+    with open("/proc/%d/status" % process.pid) as f:
+        return int(next(line for line in f if line.startswith("VmHWM")).split()[1]) // 1024
+
+
+def test_a_tenant_cannot_fill_the_memory_of_the_platform(platform, pg):
+    """All rows of a result are kept in memory, and the owner of the database decides how many there are."""
+    platform.add_tenant("vast")
+    cursor = tenant_cursor(pg, "vast")
+    cursor.execute("drop function crm.list_segments; create function crm.list_segments(p_args json) returns table (status int, body text) "
+                   "language sql as $$ select 200, repeat('x', 1000000) from generate_series(1, 1000) $$")
+    answer = platform.get("/api/v1/tenants/vast/segments", timeout=120)
+    assert answer.status == 503 and "larger than" in answer.json["error"], answer
+    assert peak_mb(platform.process) < 500
+    event = visit()
+    platform.send("epsilon", event)
+    other = tenant_cursor(pg, "epsilon")
+    wait_until(lambda: rows(other, "select count(*) from crm.visit_log where id = %s", event["data"]["id"]) == [(1,)], SOON, "other tenants are served")
+    other.connection.close()
+    cursor.connection.close()
+
+
+def rows(cursor, text, *args):
+    cursor.execute(text, args)
+    return cursor.fetchall()
+
+
 def test_a_tenant_cannot_abort_the_platform(platform, pg):
     """The owner of a tenant's database may replace our functions and write any data."""
     platform.add_tenant("eta")

@@ -6,7 +6,7 @@ import pytest
 import harness
 from harness import wait_until
 from rig_events import Platform
-from test_events_faults import dead, visit
+from test_events_faults import dead, peak_mb, visit
 
 SOON = 30 * harness.TIME_FACTOR
 
@@ -14,7 +14,7 @@ SOON = 30 * harness.TIME_FACTOR
 @pytest.fixture(scope="module")
 def platform(pg, broker):
     p = Platform(pg, broker.url, PLATFORM_QUEUE="myfaults-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1, database="platform_myfaults",
-                 PLATFORM_PROBE_MS=200)
+                 PLATFORM_PROBE_MS=200, PLATFORM_SEGMENT_TIMEOUT_MS=60000)
     yield p.start()
     assert p.terminate() == 0, p.log_tail()
 
@@ -98,6 +98,20 @@ def test_an_error_of_the_server_blames_no_event(platform, broker, tenant, state,
     tenant.ask("drop trigger fault")
     wait_until(lambda: tenant.count() == 1, SOON, "the held event is applied", 0.1)
     wait_until(lambda: tenant.name not in platform.held(), SOON, "no lane is left", 0.1)
+
+
+def test_a_result_that_is_too_large_is_not_kept_in_memory(platform, tenant):
+    """The owner of the database has made a table of ours very large."""
+    tenant.ask("rename table customer to kept")
+    tenant.ask("create table customer (id int primary key, customer_uuid text, first_name longtext, last_name text, email text, phone text, city text)")
+    tenant.ask("insert into customer select seq, uuid(), repeat('x', 15000000), 'l', 'e', 'p', 'c' from seq_1_to_20")
+    answer = platform.post("/api/v1/tenants/%s/segments/preview" % tenant.name, {"filter": {"all": True}, "limit": 1000}, timeout=120)
+    assert answer.status == 503 and "larger than" in answer.json["error"], answer
+    assert peak_mb(platform.process) < 500
+    tenant.ask("drop table customer; rename table kept to customer")
+    event = visit()
+    platform.send(tenant.name, event)
+    wait_until(lambda: tenant.count() == 1, SOON, "the tenant is served again", 0.1)
 
 
 def test_a_transaction_that_is_larger_than_a_packet_is_split(platform, mariadb, tenant):
