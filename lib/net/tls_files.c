@@ -1,6 +1,7 @@
 // tls_files.c: watches certificate, key and client authorities.
 #include "net/tls_files.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ struct version {
 struct tls_files {
     struct tls_server_conf conf;
     struct ssl_ctx_st *ctx;
+    _Atomic int64_t expires;      // of ctx; other threads read it
     struct version seen[N_FILES]; // when they were loaded last
     uv_timer_t look;
 };
@@ -60,6 +62,7 @@ void tls_files_reload(struct tls_files *t)
     }
     tls_server_unref(t->ctx);
     t->ctx = fresh;
+    atomic_store(&t->expires, tls_server_expires(fresh));
     log_info("tls.reloaded", "cert=\"%s\"", t->conf.cert);
 }
 
@@ -89,6 +92,7 @@ int tls_files_open(struct tls_files **out, uv_loop_t *loop, const struct tls_ser
         free(t);
         return rc;
     }
+    atomic_store(&t->expires, tls_server_expires(t->ctx));
     uv_timer_init(loop, &t->look);
     t->look.data = t;
     uv_timer_start(&t->look, on_tls_files_due, LOOK_MS, LOOK_MS);
@@ -96,6 +100,8 @@ int tls_files_open(struct tls_files **out, uv_loop_t *loop, const struct tls_ser
     *out = t;
     return 0;
 }
+
+const _Atomic int64_t *tls_files_expires(const struct tls_files *t) { return &t->expires; }
 
 struct ssl_ctx_st *tls_files_ref(struct tls_files *t) { return tls_server_ref(t->ctx); }
 

@@ -126,6 +126,28 @@ struct ssl_ctx_st *tls_server_ref(struct ssl_ctx_st *ctx)
 
 void tls_server_unref(struct ssl_ctx_st *ctx) { SSL_CTX_free(ctx); }
 
+static int64_t certificate_end(const X509 *x)
+{
+    struct tm end;
+
+    if (!x || ASN1_TIME_to_tm(X509_get0_notAfter(x), &end) != 1)
+        return INT64_MAX;
+    return (int64_t)timegm(&end);
+}
+
+int64_t tls_server_expires(struct ssl_ctx_st *ctx)
+{
+    STACK_OF(X509) *chain = NULL;
+    int64_t first = certificate_end(SSL_CTX_get0_certificate(ctx));
+
+    SSL_CTX_get_extra_chain_certs(ctx, &chain);
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        int64_t end = certificate_end(sk_X509_value(chain, i));
+        first = end < first ? end : first;
+    }
+    return first;
+}
+
 // ---- between OpenSSL and the socket ----
 
 static int take_received(BIO *bio, char *out, int size)

@@ -12,6 +12,7 @@
 #define QUEEN_NET_TLS_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -34,6 +35,8 @@ MUST_USE int tls_server_load(struct ssl_ctx_st **out, const struct tls_server_co
                              struct fault *f);
 struct ssl_ctx_st *tls_server_ref(struct ssl_ctx_st *ctx);
 void tls_server_unref(struct ssl_ctx_st *ctx); // ctx may be NULL
+// When the first certificate of its chain expires: seconds since 1970.
+int64_t tls_server_expires(struct ssl_ctx_st *ctx);
 
 // NULL: no memory. The socket is borrowed, the context is not.
 struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd);

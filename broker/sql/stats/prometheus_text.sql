@@ -1,11 +1,13 @@
 -- queen.prometheus_text: the families of /metrics/prometheus that come from the database, as text.
 --
--- needs: parked_spans, queue_stats, scheduled_stats
+-- needs: count_waiting, parked_spans, queue_stats, scheduled_stats
 -- called by  broker/src/api/snapshot.c (call "prometheus_text"), rarely (see broker/src/api/monitoring/snapshot.h)
+-- in         p_queues: names of queues separated by commas, * for any characters: others get no series of their own
 -- out        Prometheus' text format. Per queue: those with a row of metrics in the last ten minutes or with waiting
 --            consumers, at most the 1000 busiest; per queue and group: the 1000 largest backlogs, from maintained sums; per worker: those that reported in the last ten minutes.
 --            Rates are those of the last period of each worker, 0 if it contained nothing.
-create or replace function queen.prometheus_text()
+-- locks      as queen.count_waiting
+create or replace function queen.prometheus_text(p_queues text)
 returns text
 language sql volatile
 set enable_hashjoin = on
@@ -13,7 +15,11 @@ set enable_seqscan = on
 set enable_bitmapscan = on
 set plan_cache_mode = force_custom_plan
 as $$
+select queen.count_waiting();
 with now as (select clock_timestamp() as t),
+patterns as ( -- of LIKE
+    select array_agg(replace(replace(replace(replace(trim(x), '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')) as list
+      from unnest(string_to_array(p_queues, ',')) x),
 recent as ( -- k: factor from a row to a rate per minute; 0 if a newer row is overdue
     select m.*, greatest(extract(epoch from now.t - m.at) - m.period_ms / 2000.0, 0) as age,
            case when m.at > now.t - m.period_ms * interval '2 milliseconds' - interval '2 seconds'
@@ -34,6 +40,7 @@ queues as (
     select format('queue="%s"', replace(replace(replace(q.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, c.*,
            coalesce(w.parked, 0) as parked
       from (select queue_name as name from counted union select queue_name from waiting) q
+      join patterns p on q.name like any (p.list)
       left join counted c on c.queue_name = q.name left join waiting w on w.queue_name = q.name
      order by coalesce(c.push_messages + c.pop_messages, 0) desc, q.name limit 1000),
 workers as (
@@ -52,9 +59,13 @@ total as (
       from queen.worker_metrics_summary),
 dead as (
     select format('queue="%s"', replace(replace(replace(f.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, f.dead_letter
-      from queen.queue_stats() f where f.dead_letter > 0),
+      from queen.queue_stats() f join patterns p on f.name like any (p.list) where f.dead_letter > 0),
+flying as (
+    select c.queue_id, c.grp, sum(coalesce(c.leased, greatest(c.leased_to - c.cursor_seq, 0))) as messages
+      from now, queen.consumer_stats c where c.lease_until > now.t group by 1, 2),
 largest as ( -- a queue without groups has one with an empty group
-    select g.*
+    select q.name, coalesce(g.consumer_group, k.grp) as grp, coalesce(g.pending, 0) as pending, g.oldest_pending_at,
+           coalesce(f.messages, 0) as in_flight, coalesce(k.retrying, 0) as retrying, coalesce(k.dead, 0) as dead
       from (select s.queue_id, s.consumer_group, s.pending_messages as pending, s.oldest_pending_at
               from queen.stats s where s.stat_type = 'group' and s.child_count > 0
             union all
@@ -62,13 +73,21 @@ largest as ( -- a queue without groups has one with an empty group
               from queen.stats w
              where w.stat_type = 'queue'
                and not exists (select from queen.stats s where s.stat_type = 'group' and s.queue_id = w.queue_id and s.child_count > 0)) g
-     order by g.pending desc, g.queue_id, g.consumer_group limit 1000),
+      full join (select w.* from queen.waiting_counts w where w.retrying + w.dead > 0) k on k.queue_id = g.queue_id and k.grp = g.consumer_group
+      left join flying f on f.queue_id = g.queue_id and f.grp = g.consumer_group
+      join queen.queues q on q.id = coalesce(g.queue_id, k.queue_id)
+      join patterns p on q.name like any (p.list)
+     order by 3 desc, coalesce(k.retrying, 0) + coalesce(k.dead, 0) desc, 1, 2 limit 1000),
 backlog as (
-    select format('queue="%s"', replace(replace(replace(q.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l,
-           format(',group="%s"', replace(replace(replace(g.consumer_group, '\', '\\'), '"', '\"'), E'\n', '\n')) as grp, g.pending,
-           w.processing_messages as processing, case when g.pending > 0 then greatest(extract(epoch from now.t - g.oldest_pending_at), 0) end as age
-      from now, largest g join queen.queues q on q.id = g.queue_id
-      left join queen.stats w on w.stat_type = 'queue' and w.queue_id = g.queue_id),
+    select format('queue="%s",group="%s"', replace(replace(replace(g.name, '\', '\\'), '"', '\"'), E'\n', '\n'),
+                  replace(replace(replace(g.grp, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, g.*,
+           case when g.pending > 0 then greatest(extract(epoch from now.t - g.oldest_pending_at), 0) end as age
+      from now, largest g),
+delayed as (
+    select format('queue="%s"', replace(replace(replace(q.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, w.delayed
+      from queen.waiting_counts w join queen.queues q on q.id = w.queue_id join patterns p on q.name like any (p.list)
+     where w.delayed > 0
+     order by w.delayed desc, q.name limit 1000),
 samples (nth, family, help, labels, value) as (
     select 100 + v.nth, 'queen_cluster_' || v.name || '_total', v.help, 'scope="cluster"', v.value
       from total t cross join lateral (values
@@ -86,12 +105,16 @@ samples (nth, family, help, labels, value) as (
            format('scope="cluster",result="%s"', v.result), v.value
       from total t cross join lateral (values ('success', t.ack_success), ('failed', t.ack_failed)) v(result, value)
     union all
-    select 150 + v.nth, 'queen_queue_' || v.name, v.help, b.l || b.grp, v.value
+    select 150 + v.nth, 'queen_queue_' || v.name, v.help, b.l, v.value
       from backlog b cross join lateral (values
            (1, 'pending', 'messages that the group has not acknowledged', greatest(b.pending, 0)::numeric),
-           (2, 'oldest_pending_seconds', 'age of the oldest of them; 0 if there is none', b.age)) v(nth, name, help, value)
+           (2, 'oldest_pending_seconds', 'age of the oldest of them; 0 if there is none', b.age),
+           (3, 'in_flight', 'messages under a lease', b.in_flight),
+           (4, 'retrying', 'messages that failed or were given back, and wait for another delivery', b.retrying),
+           (5, 'dead_letters', 'dead letters stored', b.dead)) v(nth, name, help, value)
     union all
-    select distinct 153, 'queen_queue_in_flight', 'messages under a lease', b.l, b.processing::numeric from backlog b
+    select 156, 'queen_queue_delayed', 'messages that wait for the time that their producer set, of queues that have some', d.l, d.delayed
+      from delayed d
     union all
     select 200 + v.nth, 'queen_queue_' || v.name, v.help, q.l || v.more, v.value
       from queues q cross join lateral (values
@@ -148,6 +171,16 @@ samples (nth, family, help, labels, value) as (
     union all
     select 402, 'queen_cluster_redriven_total', 'dead letters sent on their way again, of all servers since ever', 'scope="cluster"',
            (r.last_value + r.is_called::int)::numeric from queen.redriven r
+    union all
+    select 450 + v.nth, v.name, v.help, 'scope="cluster"', v.value
+      from now, queen.stats_pass p, queen.rotation r, queen.waiting_pass w
+     cross join lateral (values
+           (1, 'queen_statistics_age_seconds', 'since backlogs were last counted', extract(epoch from now.t - p.passed_at)),
+           (2, 'queen_waiting_age_seconds', 'since delayed, retrying and dead messages were last counted', extract(epoch from now.t - w.counted_at)),
+           (3, 'queen_feed_bytes', 'size of the change feed, which brokers read and rotation empties',
+               (pg_relation_size('queen.changes_a') + pg_relation_size('queen.changes_b'))::numeric),
+           (4, 'queen_feed_rotated_seconds', 'since the feed last began a new slot', extract(epoch from now.t - r.switched_at))
+           ) v(nth, name, help, value)
     union all
     select 500 + v.nth, v.name, v.help, 'scope="cluster"', v.value
       from queen.scheduled_stats() f

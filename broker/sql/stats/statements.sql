@@ -8,7 +8,7 @@ select status, answer::text, null::bytea, false from queen.map_partitions($1::te
 
 -- statement: prometheus_text
 -- returns: prometheus_text text?
-select queen.prometheus_text();
+select queen.prometheus_text($1::text);
 
 -- statement: record_metrics
 -- returns: record_metrics timestamptz

@@ -45,11 +45,15 @@ struct api_shared {
     bool exposed;                     // filled: no authentication on a network address
     bool show_details;                // filled: in /health
     unsigned metrics_period_ms;       // filled: how often metrics go into the database
+    const char *metrics_queues;       // filled: queues with series of their own
     const char *web_root;             // filled: folder of the dashboard; NULL: none
     span settings;                    // filled: JSON for GET /api/v1/system/settings
     span server;                      // filled: this server's name, for /health
     _Atomic bool ready;               // set once the database can be used
     _Atomic bool stopping;            // set when the server drains
+
+    // When the certificate of the listener expires: seconds since 1970; NULL: plain HTTP.
+    const _Atomic int64_t *tls_expires;
 };
 
 struct api_route_stats {

@@ -429,12 +429,22 @@ struct broker_conf {
 
 enum { RETRY_ATTEMPTS = 30 };
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_CYCLE, OP_KINDS };
+enum {                // background work, as it is counted when it fails
+    BROKER_RETENTION, // messages that are too old
+    BROKER_CLEANUP,   // partitions and consumers without use
+    BROKER_ROTATION,  // of the change feed and the states of consumers
+    BROKER_DELETION,  // the rest of deleted queues
+    BROKER_STATISTICS,
+    BROKER_CHORES
+};
+
 struct broker_stats {                      // one writer, any reader
     struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
     struct counter lanes_asked, buffered, duplicates, pops_empty, acks_ok, acks_failed,
         dead_letters, expired, refused, retried, scheduled, fired, exhausted;
+    struct counter chores_failed[BROKER_CHORES], feed_reads, feed_failed;
     struct histogram late_us; // of fired messages
     // Retries scheduled, by the attempt that failed; the last one counts all from there on.
     struct counter retries[RETRY_ATTEMPTS];

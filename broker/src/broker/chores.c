@@ -107,6 +107,7 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
     struct call *c = pg->owner;
     struct broker *b = c->broker;
 
+    counter_add(&b->stats.chores_failed[BROKER_ROTATION], status != 0);
     if (status != 0)
         log_warn("chores.rotate_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
@@ -131,6 +132,7 @@ static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *
     bool more = status == 0 && pg_reply_rows(reply) > 0 &&
                 pg_reply_bool(reply, 0, FORGET_DELETED_COL_MORE);
 
+    counter_add(&b->stats.chores_failed[BROKER_DELETION], status != 0);
     if (status != 0)
         log_warn("chores.forget_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
@@ -177,6 +179,7 @@ static void on_swept(struct pg_call *pg, int status, const struct pg_reply *repl
     struct broker *b = c->broker;
     bool more = false;
 
+    counter_add(&b->stats.chores_failed[BROKER_RETENTION], status != 0);
     if (status != 0)
         log_warn("chores.sweep_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
@@ -223,6 +226,7 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
     struct broker *b = c->broker;
     bool more = false;
 
+    counter_add(&b->stats.chores_failed[BROKER_CLEANUP], status != 0);
     if (status != 0)
         log_warn("chores.tidy_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
@@ -261,6 +265,7 @@ static void on_consumers_forgotten(struct pg_call *pg, int status, const struct 
 
     if (status == 0 && pg_reply_rows(reply) != 1)
         status = call_unexpected(c, "not one row");
+    counter_add(&b->stats.chores_failed[BROKER_CLEANUP], status != 0);
     if (status != 0) {
         log_warn("chores.forget_consumers_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));

@@ -167,6 +167,7 @@ struct serve_conf {
     // metrics over time
     int metrics_sample_ms;
     int metrics_aggregate_s;
+    const char *metrics_queues; // patterns, separated by commas
     int metrics_retention_days;
     struct conf_trace trace;
 

@@ -268,6 +268,9 @@ const struct conf_key serve_keys[] = {
      .text = "How often gauges are sampled: event loop, connections, memory, processor."},
     {.name = "METRICS_AGGREGATE_INTERVAL_S", INT(1, 3600), .unit = "s", .fallback = "60",
      AT(metrics_aggregate_s), .text = "How often counters are written to the metrics tables."},
+    {.name = "QUEEN_METRICS_QUEUES", TEXT, .fallback = "*", AT(metrics_queues),
+     .text = "Queues with series of their own in `/metrics/prometheus`: names separated by commas, in which `*` stands for any characters. "
+     "At most the 1,000 largest backlogs are shown."},
     {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
      .text = "Age at which rows of the metrics tables and of retention_history are removed."},
 

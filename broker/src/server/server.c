@@ -268,6 +268,8 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.port = s->port;
     s->shared.show_details = !auth_is_protected(s->auth) || c->site.health_details;
     s->shared.settings = settings_json(c); // kept for ever, as web_root
+    s->shared.tls_expires = s->tls ? tls_files_expires(s->tls) : NULL;
+    s->shared.metrics_queues = c->metrics_queues;
     s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
     char *web_root;

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+import harness
 from harness import REPO, wait_until
 from test_observability import scrape
+from test_tls import certificate
 
 ALERTS = os.path.join(REPO, "deploy", "prometheus", "alerts.yml")
 DASHBOARDS = glob.glob(os.path.join(REPO, "deploy", "grafana", "*.json"))
@@ -30,7 +32,17 @@ def expressions():
 
 
 @pytest.fixture(scope="module")
-def samples(metered):
+def encrypted(pg, tmp_path_factory):
+    """The families of a broker with TLS."""
+    cert, key = certificate(str(tmp_path_factory.mktemp("tls")), "deploy")
+    b = harness.begin({**pg.env(), "QUEEN_TLS_CERT": cert, "QUEEN_TLS_KEY": key, "QUEEN_TLS_PORT": str(harness.free_port())})
+    found = {name: samples for name, samples in scrape(b)[0].items() if "tls" in name}
+    harness.end(b, clean_exit=True)
+    return found
+
+
+@pytest.fixture(scope="module")
+def samples(metered, encrypted):
     metered.put("deploy-q", [1, 2])
     a, b = metered.take("deploy-q", batch=2)
     metered.ack_batch([metered.ack_entry(a, "dlq"), metered.ack_entry(b, "completed")])
@@ -39,16 +51,24 @@ def samples(metered):
     metered.put("deploy-r", [1, 2])
     for m, code in zip(metered.take("deploy-r", batch=2), ("Y", "X")):
         metered.ack(m, "failed", errorCode=code)
-    seldom = {"queen_dlq_depth_by_queue", "queen_queue_pop_lag_milliseconds", "queen_retries_scheduled_total"}  # at first they are not there
+    metered.push([{"queue": "deploy-q", "payload": 3, "delaySeconds": 3600}]).expect(201)
+    seldom = {"queen_queue_delayed", "queen_dlq_depth_by_queue", "queen_queue_pop_lag_milliseconds", "queen_retries_scheduled_total"}  # at first they are not there
 
     def complete():
         found = scrape(metered)[0]
-        return found if seldom <= found.keys() else None
+        return {**found, **encrypted} if seldom <= found.keys() else None
     return wait_until(complete, 25, "a scrape with " + ", ".join(sorted(seldom)), 0.1)
 
 
 def test_there_is_something_to_check():
     assert DASHBOARDS and len(list(expressions())) > 15
+
+
+def test_every_condition_that_stops_work_has_an_alert():
+    alerts = " ".join(expr for where, expr in expressions() if where == "alerts.yml")
+    for series in ("queen_queue_pending", "queen_queue_oldest_pending_seconds", "queen_dlq_depth", "queen_file_buffer_pending", "queen_file_buffer_bytes",
+                   "queen_stuck_rows", "queen_chores_failed_total", "queen_tls_certificate_expires_timestamp_seconds"):
+        assert series in alerts, series
 
 
 @pytest.mark.parametrize("where,expr", list(expressions()))

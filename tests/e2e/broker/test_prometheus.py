@@ -31,8 +31,9 @@ DATABASE = {
     **{"queen_queue_" + n: "queue" for n in (
         "pop_messages_per_minute", "push_requests_per_minute", "push_messages_per_minute", "pop_empty_per_minute",
         "transactions_per_minute", "parked_consumers", "metrics_age_seconds")},
-    **dict.fromkeys(("queen_queue_pending", "queen_queue_oldest_pending_seconds"), "queue group"),
-    "queen_queue_in_flight": "queue",
+    **{"queen_queue_" + n: "queue group" for n in ("pending", "oldest_pending_seconds", "in_flight", "retrying", "dead_letters")},
+    "queen_queue_delayed": "queue",
+    **{"queen_" + n: "scope=cluster" for n in ("statistics_age_seconds", "waiting_age_seconds", "feed_bytes", "feed_rotated_seconds")},
     "queen_queue_pop_lag_milliseconds": "queue stat=avg/max",
     "queen_queue_ack_per_minute": "queue result=success/failed",
     **{"queen_worker_" + n: WORKER + " stat=avg/max" for n in (
@@ -58,15 +59,17 @@ def value(broker, family, **labels):
 
 @pytest.fixture(scope="module")
 def used(metered):
-    """A queue with all kinds of events, one dead letter among them."""
+    """A queue with all kinds of events, one dead letter and one delayed message among them."""
     queue = 'prom"q\\1'
     metered.put(queue, [1, 2, 3])
+    metered.push([{"queue": queue, "payload": 4, "delaySeconds": 3600}]).expect(201)
     a, b = metered.take(queue, batch=2)
     metered.ack(a)
     metered.ack(b, status="dlq")
     label = queue.replace("\\", "\\\\").replace('"', '\\"')
     wait_until(lambda: value(metered, "queen_dlq_depth_by_queue", queue=label) == 1 and
-               value(metered, "queen_queue_pop_messages_per_minute", queue=label), 20, "the queue in a scrape", 0.1)
+               value(metered, "queen_queue_pop_messages_per_minute", queue=label) and value(metered, "queen_queue_delayed", queue=label) == 1,
+               20, "the queue in a scrape", 0.1)
     return queue
 
 
@@ -103,13 +106,41 @@ def test_the_backlog_of_each_group_is_shown(metered, queue, group):
     wait_until(lambda: backlog(group) == 3 and backlog("") is None, 30, "the backlog of the group", 0.1)
     assert value(metered, "queen_queue_oldest_pending_seconds", queue=queue, group=group) > 0
     metered.take(queue, "p", consumerGroup=group, batch=1)
-    wait_until(lambda: value(metered, "queen_queue_in_flight", queue=queue) == 1, 30, "a message in flight", 0.1)
+    wait_until(lambda: value(metered, "queen_queue_in_flight", queue=queue, group=group) == 1, 30, "a message in flight", 0.1)
     assert backlog(group) == 3
     metered.put(queue, ["more"], partition="p")
     metered.drain(queue, consumerGroup=group + '"2')
     wait_until(lambda: backlog(group + '\\"2') == 0, 30, "a group that has everything", 0.1)
     assert value(metered, "queen_queue_oldest_pending_seconds", queue=queue, group=group + '\\"2') == 0
     wait_until(lambda: backlog(group) == 4, 30, "the slow group has one more", 0.1)
+
+
+@pytest.mark.parametrize("ordering", ["partition", "none"])
+def test_messages_that_wait_elsewhere_are_shown_by_group(metered, queue, group, ordering):
+    def shown():
+        return tuple(value(metered, "queen_queue_" + n, queue=queue, group=group) for n in ("retrying", "dead_letters", "in_flight"))
+
+    metered.configure(queue, ordering=ordering, retryPolicy={"mode": "scheduled", "strategy": "list", "delays": [1], "maxAttempts": 3})
+    metered.put(queue, list(range(5)), partition="p")
+    first, second, *_ = metered.take(queue, "p", consumerGroup=group, batch=4)
+    metered.ack(first, "failed", consumerGroup=group)
+    metered.ack(second, "dlq", consumerGroup=group)
+    wait_until(lambda: shown() == (1, 1, 2), 30, "a retry that is scheduled, a dead letter, two in flight", 0.1)
+    wait_until(lambda: metered.get("/api/v1/scheduled/count?queue=" + queue).expect(200).json["count"] == 0, 30, "the retry is due", 0.1)
+    metered.post("/api/v1/push", {"items": [{"queue": queue, "partition": "late", "payload": 1, "delaySeconds": 3600}]}).expect(201)
+    wait_until(lambda: value(metered, "queen_queue_delayed", queue=queue) == 1, 30, "a message for later", 0.1)
+    assert shown()[:2] == (1, 1), "it waits in its retry lane, or was given back"
+
+
+def test_only_queues_that_the_operator_names_have_series(make_broker, pg, queue):
+    b = make_broker(database=pg.create_database("named" + queue.replace("-", "")), STATS_INTERVAL_MS=200, METRICS_AGGREGATE_INTERVAL_S=1,
+                    QUEEN_METRICS_QUEUES="shop.*, b_l%s" % "l")
+    for name in ("shop.orders", "b_ll", "bill", "mail"):
+        b.put(name, [1])
+
+    def queues():
+        return {l["queue"] for samples in scrape(b)[0].values() for l, _ in samples if "queue" in l}
+    wait_until(lambda: queues() == {"shop.orders", "b_ll"}, 30, "two of four", 0.1)
 
 
 def test_this_server_is_alive(metered, exposed):
@@ -211,7 +242,7 @@ def test_a_scrape_that_outlives_other_workers_reads_nothing_freed(make_broker, p
     b = make_broker(database=database, NUM_WORKERS=4, QUEEN_STOP_TIMEOUT_MS=200)
     holder = pg.connect(database=database)
     with holder.cursor() as cur:
-        cur.execute("""create or replace function queen.prometheus_text() returns text language plpgsql as $$
+        cur.execute("""create or replace function queen.prometheus_text(p_queues text) returns text language plpgsql as $$
                        begin perform pg_advisory_xact_lock_shared(7); return ''; end $$""")
         cur.execute("select pg_advisory_lock(7)")
     scrape_under_way = Background(lambda: b.get("/metrics/prometheus", timeout=60))

@@ -17,11 +17,12 @@ import pytest
 import harness
 from cli import Cli
 from harness import free_port, wait_until
+from test_prometheus import value
 
 
-def certificate(folder, name):
+def certificate(folder, name, days=2):
     cert, key = os.path.join(folder, name + ".pem"), os.path.join(folder, name + ".key")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", str(days),
                     "-subj", "/CN=" + name, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert],
                    check=True, capture_output=True)
     return cert, key
@@ -135,6 +136,21 @@ def test_the_certificate_is_loaded_again(tls, tmp_path):
         wait_until(is_new, 20, "the new certificate, without a signal")
         old.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 200 " in old.recv(65536), "an existing connection goes on"
+
+
+def test_metrics_show_when_the_first_certificate_of_the_chain_expires(tls, tmp_path):
+    def expires_in_days():
+        return round((value(tls.broker, "queen_tls_certificate_expires_timestamp_seconds") - time.time()) / 86400, 1)
+
+    assert expires_in_days() == 2
+    fresh, key = certificate(str(tmp_path), "fresh", days=90)
+    shutil.copy(key, tls.key)
+    shutil.copy(fresh, tls.cert)
+    wait_until(lambda: expires_in_days() == 90, 20, "the new certificate")
+    authority, _ = certificate(str(tmp_path), "authority", days=30)
+    with open(tls.cert, "a") as f, open(authority) as a:
+        f.write(a.read())
+    wait_until(lambda: expires_in_days() == 30, 20, "the chain")
 
 
 def test_broken_handshakes_harm_nobody(tls):

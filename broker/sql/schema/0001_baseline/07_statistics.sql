@@ -102,6 +102,21 @@ create table queen.stats (
 create index stats_queue on queen.stats (queue_id);
 insert into queen.stats (stat_type, stat_key) values ('system', 'system');
 
+-- Messages that wait outside the backlog of a group, counted by queen.count_waiting while metrics are read.
+create table queen.waiting_counts (
+    queue_id uuid not null,
+    grp      text not null,            -- '': of no group
+    delayed  bigint not null,          -- scheduled by their producers
+    retrying bigint not null,          -- failed or given back, and not delivered again yet
+    dead     bigint not null,          -- dead letters
+    primary key (queue_id, grp)
+) with (fillfactor = 70);
+create table queen.waiting_pass (
+    one        boolean primary key default true check (one),
+    counted_at timestamptz not null,
+    took       interval not null
+) with (fillfactor = 70);
+
 -- Messages stored and consumed per minute, for the system and for queues with activity in that minute.
 create table queen.stats_history (
     stat_type            varchar(20) not null,

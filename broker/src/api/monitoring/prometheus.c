@@ -22,6 +22,7 @@ static void put_engine_histograms(struct buf *out, const struct api_shared *s);
 static void put_messages(struct buf *out, const struct api_shared *s);
 static void put_late(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
+static void put_background(struct buf *out, const struct api_shared *s);
 static void put_buffer(struct buf *out, const struct api_shared *s);
 static void put_absent(struct buf *out, const struct api_shared *s);
 static void prometheus_query(struct api *api, struct http_req *req);
@@ -59,6 +60,7 @@ static void prometheus_query(struct api *api, struct http_req *req)
     a->req = req;
     a->op.statement = &pg_stmt_prometheus_text;
     a->op.done = on_queue_text;
+    pg_param_text(&a->op.params, span_of(api->shared->metrics_queues));
     api->snapshot.asking = true;
     broker_custom(api->broker, &a->op);
 }
@@ -70,6 +72,7 @@ static void on_queue_text(struct custom_op *op, int status, const struct pg_repl
     struct snapshot *s = &api->snapshot;
 
     s->asking = false;
+    pg_params_free(&op->params);
     if (status == 0 && pg_reply_rows(reply) == 1) {
         buf_free(&s->text);
         buf_put(&s->text, pg_reply_bytes(reply, 0, PROMETHEUS_TEXT_COL_PROMETHEUS_TEXT));
@@ -94,6 +97,7 @@ static void prometheus_answer(struct api *api, struct http_req *req)
     put_late(&out, api->shared);
     retries_expose(api->shared, &out);
     put_state(&out, api->shared);
+    put_background(&out, api->shared);
     put_buffer(&out, api->shared);
     auth_expose(api->shared, &out);
     audit_expose(api->shared, &out);
@@ -130,6 +134,10 @@ static void prometheus_put_process(struct buf *out, const struct api_shared *s)
                     p.used.virtual_bytes);
     }
     prom_single(out, "queen_workers", "gauge", "event loops", s->n_workers);
+    if (s->tls_expires)
+        prom_single(out, "queen_tls_certificate_expires_timestamp_seconds", "gauge",
+                    "when the certificate of the listener expires, in seconds since 1970",
+                    (uint64_t)atomic_load(s->tls_expires));
 }
 
 // ---- the database ----
@@ -404,6 +412,34 @@ static void put_state(struct buf *out, const struct api_shared *s)
         prom_u64(out, "queen_response_registry_size", labels,
                  state_gauge(s->workers[w], 0) + state_gauge(s->workers[w], 1));
     }
+}
+
+static uint64_t background_counter(const struct api *a, unsigned i)
+{
+    const struct broker_stats *s = broker_stats(a->broker);
+
+    if (i < BROKER_CHORES)
+        return counter_get(&s->chores_failed[i]);
+    return counter_get(i == BROKER_CHORES ? &s->feed_reads : &s->feed_failed);
+}
+
+static void put_background(struct buf *out, const struct api_shared *s)
+{
+    static const char *const labels[BROKER_CHORES] = {
+        [BROKER_RETENTION] = "chore=\"retention\"",   [BROKER_CLEANUP] = "chore=\"cleanup\"",
+        [BROKER_ROTATION] = "chore=\"rotation\"",     [BROKER_DELETION] = "chore=\"deletion\"",
+        [BROKER_STATISTICS] = "chore=\"statistics\"",
+    };
+
+    prom_family(out, "queen_chores_failed_total", "counter", "background work that failed");
+    for (unsigned i = 0; i < BROKER_CHORES; i++)
+        prom_u64(out, "queen_chores_failed_total", labels[i],
+                 api_sum(s, background_counter, i));
+    prom_single(out, "queen_feed_reads_total", "counter",
+                "reads of the change feed, which wake waiting pops",
+                api_sum(s, background_counter, BROKER_CHORES));
+    prom_single(out, "queen_feed_reads_failed_total", "counter", "those that failed",
+                api_sum(s, background_counter, BROKER_CHORES + 1));
 }
 
 static void put_buffer(struct buf *out, const struct api_shared *s)

@@ -59,6 +59,7 @@ static void on_stats_counted(struct pg_call *pg, int status, const struct pg_rep
     struct broker *b = c->broker;
     bool more = false;
 
+    counter_add(&b->stats.chores_failed[BROKER_STATISTICS], status != 0);
     if (status != 0)
         log_warn("chores.stats_failed", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));

@@ -159,6 +159,8 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     }
     if (missed)
         groups_forget(b);
+    counter_add(&b->stats.feed_reads, 1);
+    counter_add(&b->stats.feed_failed, status != 0);
     if (status != 0) {
         call_failed(c, status, reply);
         log_debug("feed.failed", "status=%s detail=\"%s\"", err_name(status),
