@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "broker/stats/sample.h"
 #include "db/sql.gen.h"
+#include "spool/spool.h"
 
 enum {
     FIRST_MS = 3000, // the schema may not be there yet
