@@ -36,6 +36,12 @@ def test_one_version_everywhere():
     assert "\nPackage: libqueenclient%s\n" % version().split(".")[0] in read("deploy", "debian", "control")
 
 
+def test_scripts_that_make_runs_are_executable():
+    run = re.findall(r"(?m)(?:^\t@?|; do |\|\| )((?:tools|tests|bench)/\S+\.(?:sh|py))\b", read("Makefile"))
+    assert "tests/versions/fetch.sh" in run and "tools/deps.sh" in run
+    assert [path for path in run if not os.access(os.path.join(REPO, path), os.X_OK)] == []
+
+
 def test_the_program_names_its_commit():
     r = subprocess.run([BIN, "version"], capture_output=True, text=True, timeout=20)
     named = re.fullmatch(r"queen (\S+) \(commit ([0-9a-f]{12}(?:-dirty)?|unknown)\)\n", r.stdout)
