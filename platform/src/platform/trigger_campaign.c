@@ -171,7 +171,7 @@ static void on_recipients(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct campaign *c = t->state;
     unsigned n = pg_reply_rows(reply), n_messages = 0;
-    struct buf body = {0};
+    struct buf body = {.max = TRIGGER_BODY_MAX};
 
     if (n == 0 || n > PAGE) { // deleted meanwhile; more: not our database's answer
         trigger_job_done(t);
@@ -191,11 +191,12 @@ static void on_recipients(struct trigger_job *t, const struct pg_reply *reply)
         put_message(&body, t, reply, row);
     }
     buf_put_lit(&body, "]}");
-    if (n_messages > 0)
-        trigger_job_push(t, buf_span(&body), on_campaign_pushed);
-    else
+    if (n_messages > 0) {
+        trigger_job_push(t, &body, on_campaign_pushed);
+    } else {
+        buf_free(&body);
         on_campaign_pushed(t);
-    buf_free(&body);
+    }
 }
 
 static void on_campaign_pushed(struct trigger_job *t)

@@ -169,13 +169,19 @@ static void on_trigger_job_pushed(struct queen_response *r, const struct queen_e
         pushing->then(t);
 }
 
-void trigger_job_push(struct trigger_job *t, span body, void (*then)(struct trigger_job *t))
+void trigger_job_push(struct trigger_job *t, struct buf *body,
+                      void (*then)(struct trigger_job *t))
 {
     struct pushing *pushing = arena_new(&t->arena, struct pushing);
     struct queen_request req = {
-        .method = "POST", .path = "/api/v1/push", .body = body.ptr, .body_len = body.len};
+        .method = "POST", .path = "/api/v1/push", .body = body->ptr, .body_len = body->len};
 
     pushing->t = t;
     pushing->then = then;
-    queen_request_start(t->p->broker, &req, on_trigger_job_pushed, pushing);
+    if (body->failed)
+        trigger_job_hopeless(t, "the messages of one page are larger than %d bytes",
+                             TRIGGER_BODY_MAX);
+    else
+        queen_request_start(t->p->broker, &req, on_trigger_job_pushed, pushing);
+    buf_free(body);
 }

@@ -43,8 +43,11 @@ void trigger_job_exec(struct trigger_job *t, const struct pg_statement *s,
 void trigger_job_query(struct trigger_job *t, span filter,
                        void (*compose)(struct audience_query *q, struct compiled *c),
                        void (*then)(struct trigger_job *t, const struct pg_reply *reply));
-// Pushes {"items":[...]} to the broker.  One refused item fails the job.
-void trigger_job_push(struct trigger_job *t, span body, void (*then)(struct trigger_job *t));
+// Pushes {"items":[...]} to the broker.  One refused item fails the job.  A body that has
+// reached its maximum is hopeless: the tenant's database has very long values.  Frees body.
+enum { TRIGGER_BODY_MAX = 64 << 20 };
+void trigger_job_push(struct trigger_job *t, struct buf *body,
+                      void (*then)(struct trigger_job *t));
 
 // Writes ,"partition":"7", the partition of a customer, so that its messages keep their order.
 // The number of partitions is small and independent of the number of customers; a queue with a

@@ -110,7 +110,7 @@ static void put_event(struct buf *out, const struct trigger_job *t,
 static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct watch *w = t->state;
-    struct buf body = {0};
+    struct buf body = {.max = TRIGGER_BODY_MAX};
 
     w->n_page = pg_reply_rows(reply);
     if (w->n_page == 0) {
@@ -140,8 +140,7 @@ static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
     }
     pg_end_array(&t->params);
     buf_put_lit(&body, "]}");
-    trigger_job_push(t, buf_span(&body), on_outbox_sent);
-    buf_free(&body);
+    trigger_job_push(t, &body, on_outbox_sent);
 }
 
 static void on_outbox_sent(struct trigger_job *t)

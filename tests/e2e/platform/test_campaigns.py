@@ -167,6 +167,22 @@ def test_large_messages_go_in_smaller_pages(tenant, rig):  # noqa: F811
     assert len({m["data"]["to"] for m in biggest}) == run["sent"]
 
 
+def test_a_message_that_is_much_too_large_is_a_dead_letter(tenant, rig):  # noqa: F811
+    """A template may repeat a name, and the owner of the database may have stored a very long one: it took up to 1 GB of memory."""
+    tenant.sql("""insert into crm.customer (customer_uuid, source, first_name, created_at, updated_at)
+                  values (gen_random_uuid(), 'huge', repeat('x', 100000), now(), now())""")
+    tenant.sql("select crm.changed(array(select customer_uuid from crm.customer where source = 'huge'), true, true)")
+    tenant.expect(201, "POST", "/segments", {"name": "huge", "filter": {"attribute": "source", "operator": "eq", "value": "huge"}})
+    id = tenant.expect(201, "POST", "/campaigns", {"name": "huge", "segment": "huge", "when": "now", "queue": "huge", "channel": "other",
+                                                   "template": {"text": "{{first_name}}" * 1000}})["id"]
+
+    def letters():
+        return [m["errorMessage"] for m in rig.broker.get("/api/v1/dlq?queue=platform.triggers").json["messages"] if id in m["transactionId"]]
+    assert "larger than" in harness.wait_until(letters, 60, "a dead letter")[0]
+    tenant.sql("delete from crm.customer where source = 'huge'")
+    tenant.expect(200, "DELETE", "/campaigns/huge")
+
+
 def test_without_the_broker_a_campaign_is_refused_with_503_and_not_kept(tenant, rig):  # noqa: F811
     tenant.ask("POST", "/segments", {"name": "away", "filter": RICH})
     rig.broker.kill()
