@@ -52,13 +52,13 @@ static const struct cli_option audit_options[] = {
     {"result", 0, CLI_TEXT, "RESULT", "only ok, failed or denied"},
     {"from", 0, CLI_TIME, "TIME", "not earlier than this"},
     {"to", 0, CLI_TIME, "TIME", "earlier than this"},
-    {"limit", 0, CLI_COUNT, "N", "at most so many, up to 1000 (100)"},
+    {"limit", 0, CLI_COUNT, "N", "maximum number of records, up to 1000 (100)"},
     {"before", 0, CLI_COUNT, "ID", "the next page"},
 };
 const struct cli_command cli_audit = {
     .name = "audit",
     .args = "",
-    .summary = "administrative actions and denied requests",
+    .summary = "list administrative actions and denied requests",
     .about = "Newest first. Requests that failed or were denied repeatedly are counted.",
     .examples =
         "queen audit --result denied|who was refused\n"

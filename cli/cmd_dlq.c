@@ -224,8 +224,8 @@ static int redrive(struct cli *cli)
 
 static const struct cli_option list_options[] = {
     FILTERS,
-    {"limit", 'n', CLI_COUNT, "N", "most entries to show (100)"},
-    {"offset", 0, CLI_COUNT, "N", "entries to skip first (0)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of entries (100)"},
+    {"offset", 0, CLI_COUNT, "N", "number of entries to skip (0)"},
 };
 static const struct cli_option show_options[] = {FILTERS};
 static const struct cli_option redrive_options[] = {

@@ -255,13 +255,13 @@ static const struct cli_option list_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "only groups of this queue"},
     {"search", 0, CLI_TEXT, "TEXT", "only names of groups or queues that contain it"},
     {"lag", 0, CLI_FLAG, NULL, "furthest behind first (by name)"},
-    {"limit", 'n', CLI_COUNT, "N", "most entries to show (all)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of entries (all)"},
 };
 static const struct cli_option lag_options[] = {
     {"min", 0, CLI_DURATION, "TIME", "without GROUP: at least this far behind (0s)"},
     {"queue", 0, CLI_TEXT, "NAME", "on this queue only, most messages behind first"},
     {"search", 0, CLI_TEXT, "TEXT", "with --queue: only names that contain it"},
-    {"limit", 'n', CLI_COUNT, "N", "with --queue: most partitions to show (100)"},
+    {"limit", 'n', CLI_COUNT, "N", "with --queue: maximum number of partitions (100)"},
 };
 static const struct cli_option seek_options[] = {
     {"to-start", 0, CLI_FLAG, NULL, "deliver all stored messages again"},

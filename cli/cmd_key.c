@@ -106,10 +106,10 @@ static int cmd_key_revoke(struct cli *cli)
 static const struct cli_option create_options[] = {
     {"allow", 0, CLI_TEXT, "RULES", "rules, for example push:orders.*,pop:orders.*"},
     {"role", 0, CLI_TEXT, "ROLE", "instead: read-only, read-write or admin"},
-    {"limit-requests", 0, CLI_COUNT, "N", "at most so many requests per second and broker"},
-    {"limit-bytes", 0, CLI_COUNT, "N", "at most so many bytes per second and broker"},
-    {"limit-connections", 0, CLI_COUNT, "N", "at most so many connections to a broker"},
-    {"limit-stored", 0, CLI_COUNT, "N", "at most so many bytes of its messages may be stored"},
+    {"limit-requests", 0, CLI_COUNT, "N", "maximum requests per second and broker"},
+    {"limit-bytes", 0, CLI_COUNT, "N", "maximum bytes per second and broker"},
+    {"limit-connections", 0, CLI_COUNT, "N", "maximum number of connections to a broker"},
+    {"limit-stored", 0, CLI_COUNT, "N", "maximum bytes of stored messages"},
     {"expires", 0, CLI_DURATION, "TIME", "how long it is valid: 12h, 90d (for ever)"},
 };
 static const struct cli_option revoke_options[] = {CONFIRM_OPTION};

@@ -69,10 +69,10 @@ static int pop(struct cli *cli)
 }
 
 static const struct cli_option pop_options[] = {
-    {"batch", 'n', CLI_COUNT, "N", "most messages (1)"},
+    {"batch", 'n', CLI_COUNT, "N", "maximum number of messages (1)"},
     {"group", 'g', CLI_TEXT, "NAME", "as this consumer group (queue mode)"},
     {"partition", 'p', CLI_TEXT, "NAME", "from this partition (any)"},
-    {"partitions", 0, CLI_COUNT, "N", "most partitions (1)"},
+    {"partitions", 0, CLI_COUNT, "N", "maximum number of partitions (1)"},
     {"wait", 'w', CLI_DURATION, "TIME", "wait this long for the first message (0s)"},
     {"ack", 'a', CLI_FLAG, NULL, "acknowledge on delivery; no lease"},
     {"new", 0, CLI_FLAG, NULL, "a new group starts with messages from now on"},
@@ -288,9 +288,9 @@ static const struct cli_option ack_options[] = {
     {"status", 's', CLI_TEXT, "WHAT", "completed, failed, dlq or retry (completed)"},
     {"error", 0, CLI_TEXT, "TEXT", "why it failed"},
     {"error-code", 0, CLI_TEXT, "CODE", "short code; the retry policy may list it"},
-    {"worker", 0, CLI_TEXT, "NAME", "who failed, for the timeline"},
+    {"worker", 0, CLI_TEXT, "NAME", "name of the failed consumer, for the timeline"},
     {"group", 'g', CLI_TEXT, "NAME", "of the pop (that of the message, or queue mode)"},
-    {"lease", 0, CLI_TEXT, "ID", "must still be valid"},
+    {"lease", 0, CLI_TEXT, "ID", "fail unless this lease is still valid"},
 };
 
 const struct cli_command cli_ack = {

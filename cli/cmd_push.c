@@ -349,7 +349,7 @@ static int cmd_push_report(struct pushing *p, int rc)
 static const struct cli_option options[] = {
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
     {"key", 'k', CLI_TEXT, "KEY", "into the partition of this key (queues with a fixed set)"},
-    {"concurrency-key", 0, CLI_TEXT, "KEY", "the limits of the queue for each key hold for it"},
+    {"concurrency-key", 0, CLI_TEXT, "KEY", "counts against the limits per key of the queue"},
     {"priority", 0, CLI_COUNT, "N", "0 to 9: higher ones are delivered first (0)"},
     {"file", 'f', CLI_TEXT, "FILES", "JSON values from files; commas between, - is stdin"},
     {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
@@ -362,7 +362,7 @@ static const struct cli_option options[] = {
     {"retry-policy", 0, CLI_TEXT, "JSON", "how failures of these messages are retried"},
     {"trace-id", 0, CLI_TEXT, "UUID", "stored with the message, for finding its traces"},
     {"traceparent", 0, CLI_TEXT, "TEXT", "W3C Trace Context, delivered with the message"},
-    {"batch", 0, CLI_COUNT, "N", "most messages in one request (1000)"},
+    {"batch", 0, CLI_COUNT, "N", "maximum number of messages per request (1000)"},
 };
 
 const struct cli_command cli_push = {

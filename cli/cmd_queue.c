@@ -326,7 +326,7 @@ static const struct cli_command queue_ls = {
 static const struct cli_command queue_show = {
     .name = "show",
     .args = "QUEUE",
-    .summary = "one queue: options, figures, partitions",
+    .summary = "show the options, counts and partitions of a queue",
     .examples = "queen queue show orders|as a table\n"
                 "queen queue show orders --json | jq .queue.options|only its options",
     .run = cmd_queue_show,

@@ -254,14 +254,14 @@ static int cancel(struct cli *cli)
 
 static const struct cli_option list_options[] = {
     FILTERS,
-    {"limit", 'n', CLI_COUNT, "N", "most entries to show (100)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of entries (100)"},
 };
 static const struct cli_option add_options[] = {
     {"at", 0, CLI_TIME, "TIME", "deliver at this time: ISO 8601 with a zone, or +2h"},
     {"in", 0, CLI_DURATION, "TIME", "deliver after this delay: 30s, 10m, 2h, 1d"},
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
-    {"transaction-id", 0, CLI_TEXT, "ID", "stored once, ever"},
-    {"correlation-id", 0, CLI_TEXT, "ID", "to find it by later"},
+    {"transaction-id", 0, CLI_TEXT, "ID", "a message with this id is stored only once"},
+    {"correlation-id", 0, CLI_TEXT, "ID", "for looking up the timeline"},
 };
 static const struct cli_option move_options[] = {
     {"at", 0, CLI_TIME, "TIME", "deliver at this time: ISO 8601 with a zone, or +2h"},

@@ -202,7 +202,7 @@ static int attributes(struct cli *cli)
 static const struct cli_option ask_options[] = {PATH_OPTION};
 static const struct cli_option preview_options[] = {
     PATH_OPTION,
-    {"limit", 'n', CLI_COUNT, "N", "most customers (20)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of customers (20)"},
     {"after", 0, CLI_COUNT, "ID", "customers after this id"},
 };
 #define ABOUT_FILTER                                                                           \

@@ -32,7 +32,7 @@ static int cmd_stream_list(struct cli *cli)
 
 static const struct cli_option list_options[] = {
     {"search", 0, CLI_TEXT, "TEXT", "only names that contain it"},
-    {"limit", 'n', CLI_COUNT, "N", "most entries to show, up to 1000 (100)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of entries, up to 1000 (100)"},
 };
 static const struct cli_command stream_ls = {
     .name = "ls",

@@ -198,7 +198,7 @@ static const struct cli_option timeline_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "only messages of this queue"},
     {"partition", 'p', CLI_TEXT, "NAME", "only of this partition"},
     {"group", 'g', CLI_TEXT, "NAME", "only entries of this consumer group"},
-    {"limit", 'n', CLI_COUNT, "N", "most messages of a correlation id to show (100)"},
+    {"limit", 'n', CLI_COUNT, "N", "maximum number of messages of a correlation id (100)"},
 };
 
 const struct cli_command cli_timeline = {

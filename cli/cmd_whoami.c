@@ -23,7 +23,7 @@ static int cmd_whoami(struct cli *cli)
 const struct cli_command cli_whoami = {
     .name = "whoami",
     .args = "",
-    .summary = "who the server takes this sender for, and what it may do",
+    .summary = "show your identity and permissions on the server",
     .examples = "queen whoami --json | jq -r '.operations[]'|every permitted operation",
     .run = cmd_whoami,
 };

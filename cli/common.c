@@ -9,7 +9,7 @@ static const struct cli_option options[] = {
     {"json", 'j', CLI_FLAG, NULL, "one JSON object per line (the default into a pipe or file)"},
     {"table", 0, CLI_FLAG, NULL, "tables, also into a pipe or file"},
     {"no-color", 0, CLI_FLAG, NULL, "no colours, like NO_COLOR in the environment"},
-    {"quiet", 'q', CLI_FLAG, NULL, "no notes, only results and errors"},
+    {"quiet", 'q', CLI_FLAG, NULL, "only results and errors"},
     {"help", 'h', CLI_FLAG, NULL, "this text"},
     {"url", 'u', CLI_TEXT, "URL", "the server (QUEEN_URL, or the current context)"},
     {"context", 'c', CLI_TEXT, "NAME", "the server of this context; see queen context"},
