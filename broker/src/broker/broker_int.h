@@ -569,6 +569,7 @@ void stored_start(struct broker *b);
 bool stored_is_counted(const struct broker *b); // stored_add() is to be called
 // Messages of a sender were stored at this time, or are due then.
 void stored_add(struct broker *b, span subject, int64_t lane, int64_t at_us, uint64_t bytes);
+void stored_forget(struct broker *b); // the server has changed
 void stored_finish(struct broker *b); // closing: what was counted leaves now
 void stored_free(struct broker *b);
 // ---- record.c ----

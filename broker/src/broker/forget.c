@@ -18,7 +18,7 @@ static const struct pg_statement *const of_server[] = {
     &pg_stmt_claim,        &pg_stmt_claim_careful,   &pg_stmt_ensure_consumers,
     &pg_stmt_changes,      &pg_stmt_stream_cycle,    &pg_stmt_fire_scheduled,
     &pg_stmt_locked_lanes, &pg_stmt_set_aside,       &pg_stmt_claim_work,
-    &pg_stmt_push_claim,
+    &pg_stmt_push_claim,   &pg_stmt_count_stored,
 };
 
 bool is_of_server(const struct pg_statement *statement)
@@ -67,6 +67,7 @@ void broker_forget(void *ctx)
     forget_lanes(b);
     forget_groups(b);
     atomic_fetch_add_explicit(&b->house->n_changes, 1, memory_order_relaxed);
+    stored_forget(b);
     if (b->index == 0)
         timer_forget(b->house);
     pops_place_again(b, true);

@@ -294,7 +294,7 @@ def test_every_call_that_takes_numbers_is_bound_to_its_server():
     harmless = {"finish": "a consumer's lease must fit, too", "owns_partition": "an epoch",
                 "record_metrics": "figures", "rotate": "bytes", "sweep": "where the last step ended",
                 "forget_consumers": "where the last step ended", "create_key": "a time",
-                "record_audit": "how often"}
+                "record_audit": "how often", "read_stored": "where the last step ended"}
     with open(os.path.join(harness.REPO, "broker", "src", "broker", "forget.c")) as f:
         bound = set(re.findall(r"&pg_stmt_([a-z_0-9]+)", f.read()))
     takes_numbers = {name for name, text in sqlcore.statements().items() if re.search(r"\$[0-9]+::(bigint|int8)\b", text)}

@@ -39,7 +39,8 @@ struct stored {
     struct buf key;
     struct due due, read_due;
     bool flying, reading;
-    int64_t after; // the lane where freeing continues
+    bool forgotten; // the counts in the call that is out are of another server
+    int64_t after;  // the lane where freeing continues
 };
 
 static void on_stored_due(struct due *d);
@@ -145,24 +146,44 @@ static void counts_free(struct stored_count **counts)
     }
 }
 
+// They are in the database, or will not be.
+static void counts_end(struct broker *b, struct stored_count **counts)
+{
+    for (const struct stored_count *c = *counts; c; c = (struct stored_count *)c->hh.next)
+        limits_stored_reported(b->house->limits, c->subject, c->bytes);
+    counts_free(counts);
+}
+
 static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *call = pg->owner;
     struct broker *b = call->broker;
     struct stored *s = b->stored;
+    bool is_over = status == 0 || (!is_outage(status) && !is_worth_retry(status));
 
     s->flying = false;
-    if (status == 0 || (!is_outage(status) && !is_worth_retry(status))) {
-        if (status != 0)
-            log_warn("stored.count_failed", "status=%s detail=\"%s\"", err_name(status),
-                     pg_reply_message(reply));
-        for (const struct stored_count *c = s->sent; c; c = (struct stored_count *)c->hh.next)
-            limits_stored_reported(b->house->limits, c->subject, c->bytes);
-        counts_free(&s->sent);
-    }
+    if (is_over && status != 0)
+        log_warn("stored.count_failed", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    if (is_over || s->forgotten)
+        counts_end(b, &s->sent);
+    s->forgotten = false;
     call_free(call);
     if ((s->sent || s->waiting) && !b->closing)
         due_set(&b->due, &s->due, clock_mono_us() + REPORT_US, on_stored_due);
+}
+
+void stored_forget(struct broker *b)
+{
+    struct stored *s = b->stored;
+
+    if (!s)
+        return;
+    counts_end(b, &s->waiting);
+    s->forgotten = s->flying;
+    if (!s->flying)
+        counts_end(b, &s->sent);
+    s->after = 0;
 }
 
 void stored_finish(struct broker *b)
