@@ -178,11 +178,12 @@ struct pop_op {
     unsigned n_targets;
     struct due deadline;
     uint8_t lease[16];
-    uint8_t state;    // enum pop_state, on the home's thread: see pop_states.c
-    bool looked;      // the database was asked after it came; only pop_states.c uses it
-    bool has_waited;  // it was parked because nothing was there
-    unsigned n_pages; // of partitions, read while it was seated (scan.c)
-    uint8_t client;   // enum pop_client, on the origin's thread: see pop.c
+    uint8_t state;         // enum pop_state, on the home's thread: see pop_states.c
+    bool looked;           // the database was asked after it came; only pop_states.c uses it
+    bool has_waited;       // it was parked because nothing was there
+    unsigned n_pages;      // of partitions, read while it was seated (scan.c)
+    uint64_t until_number; // waits for new partitions until this answer; 0: does not (pop.c)
+    uint8_t client;        // enum pop_client, on the origin's thread: see pop.c
     struct mailbox_item cancel_mail;
 };
 void broker_pop(struct broker *b, struct pop_op *op);

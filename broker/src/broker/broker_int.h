@@ -162,6 +162,7 @@ struct group {
     unsigned n_ready;
     unsigned n_busy;       // CLAIMING, LEASED or TIMED: something is pending
     unsigned n_asking;     // consumers whose number is on its way: they may have something
+    unsigned n_unnumbered; // those alone; n_asking also counts a scan and claims of work
     struct pop_list seats; // pops of any partition, first come first served
     LIST_HEAD(, follow) selectors;
     uint8_t state;           // enum group_state
@@ -312,6 +313,7 @@ struct broker {
     struct consumer **unnumbered; // consumers likewise
     unsigned n_unnumbered, cap_unnumbered;
     bool numbering;
+    uint64_t n_numberings; // answers so far
 
     // schedule.c
     struct op_list schedule_queue;

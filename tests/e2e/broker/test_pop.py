@@ -203,6 +203,14 @@ def test_batch_caps_the_whole_answer_over_the_partitions(broker, queue):
         assert got == ["%s-%d" % (p[1:], i) for i in range(sizes[p])]
 
 
+def test_partitions_that_were_made_a_moment_ago_are_all_in_one_pop(broker, queue):
+    """For a group that is known a new partition was left out for some milliseconds."""
+    assert broker.pop(queue).status == 204
+    for i in range(6):
+        broker.put(queue, [i], partition="p%d" % i)
+    assert broker.pop(queue, batch=10, partitions=10).expect(200).json["partitionsClaimed"] == 6
+
+
 @pytest.mark.parametrize("value,claimed", [(None, 1), (1, 1), (2, 2), (5, 5), (99, 5), (0, 1), (-3, 1), ("abc", 1)])
 def test_partitions_limits_the_number_of_claims(broker, queue, value, claimed):
     five_by_three(broker, queue)

@@ -300,6 +300,7 @@ static void query_number(struct broker *b, struct consumer *c)
         return;
     c->asking = true;
     c->group->n_asking++;
+    c->group->n_unnumbered++;
     if (b->n_unnumbered == b->cap_unnumbered) {
         b->cap_unnumbered = b->cap_unnumbered > 0 ? b->cap_unnumbered * 2 : 64;
         b->unnumbered = mem_realloc(b->unnumbered, b->cap_unnumbered * sizeof *b->unnumbered);
@@ -348,6 +349,7 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
     struct numbers_asked *asked = call->what;
 
     b->numbering = false;
+    b->n_numberings++;
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, ENSURE_CONSUMERS_COL_IDX);
         int64_t num = pg_reply_i64(reply, row, ENSURE_CONSUMERS_COL_CONSUMER);
@@ -364,6 +366,7 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         bool locked = c->locked;
         c->asking = c->locked = false;
         group->n_asking--;
+        group->n_unnumbered--;
         if (c->gone || (status == 0 && c->num == 0 && !locked)) {
             if (c->gone)
                 group_handle(group,
@@ -378,6 +381,7 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
             if (c->state != CLAIMING)
                 pops_handle(b, &c->seats, POP_ON_ANSWERED);
         }
+        group_serve(b, group);      // a pop may have waited for this number alone
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not
             if (!group_is_known(group) && !TAILQ_EMPTY(&group->seats))
                 group_place_again(b, group, false); // to discover the group, or to wait for it

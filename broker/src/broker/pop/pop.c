@@ -59,6 +59,7 @@ void broker_pop(struct broker *b, struct pop_op *pop)
     pop->by = NULL;
     pop->targets = NULL;
     pop->n_targets = pop->n_messages = pop->n_pages = 0;
+    pop->until_number = 0;
     pop->deadline = (struct due){0};
     op_go(b, pop->home, &pop->op, pop_arrive);
 }
@@ -128,11 +129,27 @@ struct consumer **pop_take_ready(struct broker *b, struct pop_op *pop, struct gr
     return last;
 }
 
+// A pop of several partitions may come right after the pushes that made them. It waits for
+// their numbers, so that it gets them all, but not for those of partitions made later.
+static bool pop_awaits_numbers(const struct broker *b, const struct group *g,
+                               struct pop_op *pop)
+{
+    unsigned wanted = pop->partitions < pop->batch ? pop->partitions : pop->batch;
+
+    if (wanted == 1 || g->n_unnumbered == 0 || g->n_ready >= wanted + g->n_unnumbered)
+        return false;
+    if (pop->until_number == 0) // the call under way does not have all of them
+        pop->until_number = b->n_numberings + (b->numbering ? 2 : 1);
+    return b->n_numberings < pop->until_number;
+}
+
 void group_serve(struct broker *b, struct group *g)
 {
     struct pop_op *pop;
 
     while (g->n_ready > 0 && !b->pops_stopped && (pop = TAILQ_FIRST(&g->seats))) {
+        if (pop_awaits_numbers(b, g, pop))
+            return;
         pop->n_targets = 0;
         (void)pop_take_ready(b, pop, g, &pop->targets);
         if (pop->n_targets == 0)

@@ -95,6 +95,65 @@ static void several_partitions_are_claimed_in_one_careful_call(void **state)
     assert_string_equal(p.partitions, "p1 p2");
 }
 
+// Two pushes have made p1 and p2; only the number of the consumer of p1 is known.
+static void make_new_lanes(struct pop *p, unsigned batch)
+{
+    static struct pop first;
+    static struct push m[2];
+    rig_open();
+    pop_first(&first, "q", 0, 0);
+    push_to("p1", &m[0]);
+    answer_number(101);
+    push_to("p2", &m[1]);
+    pop_fill(p, "q", 0);
+    p->op.partitions = 4;
+    p->op.batch = batch;
+    pop_give(p);
+    struct pg_call *look = fake_find("changes"); // while the number of p2 is being queried
+    if (look) {
+        fake_row("snapshot:t", "1:1:");
+        fake_answer(look, 0);
+        turn();
+    }
+}
+
+static void several_new_partitions_are_claimed_with_their_numbers(void **state)
+{
+    (void)state;
+    static struct pop p;
+    make_new_lanes(&p, 10);
+    assert_null(fake_find("claim"));
+    answer_number(102);
+    struct pg_call *c = fake_call("claim_careful");
+    assert_int_equal(target_of(c, 0), 101);
+    assert_int_equal(target_of(c, 1), 102);
+    row_claimed(1, 1, false, MINUTE_US), row_claimed(2, 2, false, MINUTE_US);
+    answer_careful_claim();
+    assert_int_equal(p.n_claims, 2);
+}
+
+static void numbers_that_do_not_come_hold_nothing_back(void **state)
+{
+    (void)state;
+    static struct pop p;
+    make_new_lanes(&p, 10);
+    fake_answer(fake_call("ensure_consumers"), QE_PG_AWAY);
+    turn();
+    claim_of_lane(1, false, MINUTE_US);
+    assert_string_equal(p.partitions, "p1");
+}
+
+static void a_pop_that_is_full_waits_for_no_number(void **state)
+{
+    (void)state;
+    static struct pop p;
+    make_new_lanes(&p, 1);
+    assert_non_null(fake_find("claim"));
+    answer_number(102);
+    claim_of_lane(1, false, MINUTE_US);
+    assert_string_equal(p.partitions, "p1");
+}
+
 static void pops_that_come_together_each_get_their_own_lane(void **state)
 {
     (void)state;
@@ -487,6 +546,9 @@ int main(void)
         T(the_least_recently_served_lane_comes_first),
         T(a_leased_lane_is_not_offered_until_its_lease_ends),
         T(several_partitions_are_claimed_in_one_careful_call),
+        T(several_new_partitions_are_claimed_with_their_numbers),
+        T(numbers_that_do_not_come_hold_nothing_back),
+        T(a_pop_that_is_full_waits_for_no_number),
         T(pops_that_come_together_each_get_their_own_lane),
         T(pops_that_wait_for_a_discovery_leave_in_one_call),
         T(a_lane_with_options_is_claimed_the_careful_way_from_then_on),
