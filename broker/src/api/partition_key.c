@@ -141,6 +141,7 @@ static void partition_key_query(struct keyed *k)
     struct api *api = http_req_app(k->req);
 
     k->op.statement = &pg_stmt_queue_partitions;
+    k->op.first = true;
     k->op.done = on_partitions_read;
     pg_begin_array(&k->op.params, PG_TEXT);
     for (unsigned i = 0; i < k->n_queues; i++)

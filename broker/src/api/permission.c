@@ -227,6 +227,7 @@ void permission_check_partitions(struct http_req *req, unsigned op,
     *l = (struct lookup){.req = req, .ids = *ids, .need = op, .go = go, .ctx = ctx};
     l->op.done = on_places;
     l->op.statement = &pg_stmt_partition_queues;
+    l->op.first = true;
     if (HASH_COUNT(api->places) + ids->n > MAX_PLACES)
         permission_forget(api);
     // Before the lookup of the others: another request may empty the cache meanwhile.
@@ -282,6 +283,7 @@ void permission_check_lease(struct http_req *req, const uint8_t key[16],
     *l = (struct lookup){.req = req, .go = go, .ctx = ctx};
     l->op.done = on_lease_places;
     l->op.statement = &pg_stmt_lease_queues;
+    l->op.first = true;
     pg_param_uuid(&l->op.params, key);
     broker_custom(api->broker, &l->op);
 }

@@ -100,6 +100,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     LIST_INIT(&b->touched);
     STAILQ_INIT(&b->finished);
     STAILQ_INIT(&b->schedule_queue);
+    STAILQ_INIT(&b->customs_first);
     TAILQ_INIT(&b->push_flights);
     for (unsigned kind = 0; kind < OP_KINDS; kind++) {
         STAILQ_INIT(&b->ops[kind].queue);

@@ -315,6 +315,7 @@ struct custom_op {
     const struct pg_statement *statement;
     struct pg_params params; // the caller frees it
     void (*done)(struct custom_op *op, int status, const struct pg_reply *reply);
+    bool first;          // a short lookup that a request needs: slow reports must not delay it
     struct pg_call call; // the broker's own
 };
 void broker_custom(struct broker *b, struct custom_op *op);

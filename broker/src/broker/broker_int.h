@@ -275,6 +275,7 @@ struct broker {
     struct due_heap due;
 
     struct op_stage ops[OP_KINDS];
+    struct op_list customs_first; // of OP_CUSTOM, before those in its queue
     unsigned push_pass;
     struct flight_list push_flights; // in flight, oldest first; push_int.h
     uint64_t stalled_us;             // since when the database is silent; 0: it answers

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 
-enum { MAX_TRIES = 3 };
+// FIRST_FLIGHTS: connections beyond those of the others, so that lookups do not wait for
+// reports.
+enum { MAX_TRIES = 3, FIRST_FLIGHTS = 2 };
 
 static void on_called(struct pg_call *pg, int status, const struct pg_reply *reply);
 
@@ -20,19 +22,31 @@ void broker_custom(struct broker *b, struct custom_op *custom)
     op_begin(b, &custom->op, OP_CUSTOM, custom_complete);
     if (!op_admit(b, &custom->op))
         return;
-    STAILQ_INSERT_TAIL(&b->ops[OP_CUSTOM].queue, &custom->op, link);
+    STAILQ_INSERT_TAIL(custom->first ? &b->customs_first : &b->ops[OP_CUSTOM].queue,
+                       &custom->op, link);
     b->ops[OP_CUSTOM].n_requests++;
     broker_wake(b);
+}
+
+// NULL: none may go now.
+static struct op *take_custom(struct broker *b)
+{
+    unsigned most = b->conf.custom.max_flights, n = b->ops[OP_CUSTOM].gate.n_flights;
+    bool first = !STAILQ_EMPTY(&b->customs_first);
+    struct op_list *from = first ? &b->customs_first : &b->ops[OP_CUSTOM].queue;
+    struct op *op = n < most + (first ? FIRST_FLIGHTS : 0) ? STAILQ_FIRST(from) : NULL;
+
+    if (op)
+        STAILQ_REMOVE_HEAD(from, link);
+    return op;
 }
 
 void customs_flush(struct broker *b)
 {
     struct op *op;
 
-    while (b->ops[OP_CUSTOM].gate.n_flights < b->conf.custom.max_flights &&
-           (op = STAILQ_FIRST(&b->ops[OP_CUSTOM].queue))) {
+    while ((op = take_custom(b))) {
         struct custom_op *custom = container_of(op, struct custom_op, op);
-        STAILQ_REMOVE_HEAD(&b->ops[OP_CUSTOM].queue, link);
         b->ops[OP_CUSTOM].n_requests--;
         custom->call = (struct pg_call){.statement = custom->statement,
                                         .params = &custom->params,

@@ -10,7 +10,7 @@ import pytest
 
 import contract
 import harness
-from harness import wait_until
+from harness import Background, wait_until
 from test_api_keys import Guarded, init
 from tokens import SECRET, bearer, token
 
@@ -398,3 +398,30 @@ def test_keys_need_a_role_or_rules(guarded):
     for body, says in [({"name": "x"}, "role or allow"), ({"name": "x", "role": "admin", "allow": "admin"}, "role or allow"),
                        ({"name": "x", "allow": "pull:x"}, "invalid rule"), ({"name": "x", "allow": ""}, "rules")]:
         assert says in guarded.call(guarded.admin, "POST", "/api/v1/keys", body).expect(400).json["error"]
+
+
+def test_lookups_do_not_wait_for_reports(pg, make_broker, tmp_path, queue):
+    """Reports that hold all connections for reports delay neither acknowledgements and leases of senders with rules nor pushes by key."""
+    path, key = init(tmp_path)
+    database = pg.create_database("lookups_" + uuid.uuid4().hex[:8])
+    g = Guarded(make_broker(database=database, QUEEN_ADMIN_KEY_FILE=path, NUM_WORKERS=1, SIDECAR_POOL_SIZE=12, QUEEN_CUSTOM_MAX_CONCURRENT=2), key)
+    bounded = key_for(g, "push+pop:%s*" % queue)
+    g.call(key, "POST", "/api/v1/configure", {"queue": queue + "-keys", "options": {"partitions": 4}}).expect(200)
+    push(g, queue, queue)
+    messages = g.call(bounded, path="/api/v1/pop/queue/%s?batch=2" % queue).expect(200).json["messages"]
+    ack = {"transactionId": messages[0]["transactionId"], "partitionId": messages[0]["partitionId"], "leaseId": messages[0]["leaseId"], "status": "completed"}
+
+    def waiting():
+        with pg.connect() as db, db.cursor() as cur:
+            cur.execute("select count(*) from pg_stat_activity where datname = %s and wait_event_type = 'Lock' and query like '%%list_audit%%'", (database,))
+            return cur.fetchone()[0]
+    with pg.connect(database=database) as lock, lock.cursor() as cur:
+        cur.execute("lock table queen.audit in access exclusive mode")
+        reports = [Background(lambda: g.call(key, path="/api/v1/audit")) for _ in range(6)]
+        wait_until(lambda: waiting() == 2, 30, "the reports hold their connections")
+        for method, url, body in [("POST", "/api/v1/lease/%s/extend" % messages[0]["leaseId"], {"seconds": 60}), ("POST", "/api/v1/ack", ack),
+                                  ("POST", "/api/v1/push", {"items": [{"queue": queue + "-keys", "partitionKey": "a", "payload": 1}]})]:
+            assert Background(lambda m=method, u=url, b=body: g.call(bounded, m, u, b)).result(20).status in (200, 201), url
+        assert waiting() == 2 and not any(r.done for r in reports)
+        lock.rollback()
+    assert {r.result(60).status for r in reports} == {200}
