@@ -40,6 +40,9 @@ int address_parse(struct address *a, span url, struct queen_error *err)
     span rest = url, host, port;
     uint64_t number;
 
+    if (str_url_user(url).ptr) // do not print it
+        return fail_set(err, QUEEN_E_ARGUMENT,
+                        "the url must not contain a user or password: use a token");
     *a = (struct address){.tls = str_starts(url, SPAN("https://"))};
     if (!a->tls && !str_starts(url, SPAN("http://")))
         return url_bad(err, url, "must start with http:// or https://");

@@ -176,6 +176,8 @@ static int start_fetching(struct auth *a, struct fault *f)
         return 0;
     if (!str_starts(url, SPAN("http://")) && !str_starts(url, SPAN("https://")))
         return fault_set(f, QE_CONF, "JWT_JWKS_URL must start with http:// or https://");
+    if (str_url_user(url).ptr) // it is logged
+        return fault_set(f, QE_CONF, "JWT_JWKS_URL must not contain a user or password");
     if (c->check_only)
         return 0;
     return jwks_new(&a->jwks,

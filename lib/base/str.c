@@ -107,6 +107,18 @@ bool str_split(span *rest, char sep, span *part)
     return true;
 }
 
+span str_url_user(span url)
+{
+    const char *sign = url.len > 3 ? memmem(url.ptr, url.len, "://", 3) : NULL;
+
+    if (!sign)
+        return SPAN_NONE;
+    const char *from = sign + 3, *end = url.ptr + url.len, *at = NULL;
+    for (const char *c = from; c < end && !strchr("/?#", *c); c++)
+        at = *c == '@' ? c : at;
+    return at ? (span){from, (size_t)(at - from)} : SPAN_NONE;
+}
+
 bool str_is_utf8(span s)
 {
     size_t i = 0;

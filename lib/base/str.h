@@ -20,6 +20,8 @@ span str_trim(span s); // spaces and tabs
 // Takes the next part off rest. Returns false, with *part set to SPAN_NONE, when nothing is
 // left (rest->ptr is NULL). "a," has two parts, "" has one (empty), SPAN_NONE has none.
 bool str_split(span *rest, char sep, span *part);
+// The part between "scheme://" and '@' of a URL, which may hold a password; SPAN_NONE: none.
+span str_url_user(span url);
 bool str_is_utf8(span s);
 size_t str_utf8_chars(span s); // characters of valid UTF-8
 // Copies text into out, which has room for size bytes, as valid UTF-8 with a NUL at the end.

@@ -34,6 +34,21 @@ static void put_choice(struct buf *out, const char *choices, unsigned index)
     buf_put(out, one);
 }
 
+// An address may have a user and a password although its setting is no secret.
+static void put_public(struct buf *out, span text)
+{
+    span user = str_url_user(text);
+
+    if (!user.ptr) {
+        buf_put(out, text);
+        return;
+    }
+    size_t before = (size_t)(user.ptr - text.ptr);
+    buf_put(out, (span){text.ptr, before});
+    buf_put_lit(out, "(secret)");
+    buf_put(out, (span){user.ptr + user.len, text.len - before - user.len});
+}
+
 void conf_put_value(const void *fields, const struct conf_key *key, struct buf *out)
 {
     const void *field = (const char *)fields + key->offset;
@@ -59,7 +74,10 @@ void conf_put_value(const void *fields, const struct conf_key *key, struct buf *
         break;
     case CONF_STRING:
         text = *(const char *const *)field;
-        buf_put(out, key->secret && *text ? SPAN("(secret)") : span_of(text));
+        if (key->secret && *text)
+            buf_put_lit(out, "(secret)");
+        else
+            put_public(out, span_of(text));
         break;
     }
 }

@@ -68,6 +68,9 @@ int fetch_get(const char *url, unsigned timeout_ms, struct buf *out, struct faul
 int fetch_check_url(const char *url, struct fault *f)
 {
     char *host = NULL;
+
+    if (str_url_user(span_of(url)).ptr) // it is logged, and its user would not be used
+        return fault_set(f, QE_CONF, "an address must not contain a user or password");
     bool is_http =
         str_starts(span_of(url), SPAN("http://")) || str_starts(span_of(url), SPAN("https://"));
     bool is_good = is_http && OSSL_HTTP_parse_url(url, NULL, NULL, &host, NULL, NULL, NULL,

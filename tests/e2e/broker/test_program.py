@@ -52,6 +52,21 @@ def test_settings_are_shown_with_their_origin_and_without_secrets():
     assert "hush-hush" not in r.stdout
 
 
+@pytest.mark.parametrize("name, more", [("OTEL_EXPORTER_OTLP_ENDPOINT", {}),
+                                        ("JWT_JWKS_URL", {"JWT_ENABLED": "true", "JWT_ALGORITHM": "RS256"})])
+def test_a_password_in_an_address_is_refused_and_not_shown(name, more):
+    settings = {name: "https://user:hush-hush@localhost/x", **more}
+    for r in (queen("serve", PORT=str(free_port()), **settings), queen("serve", "--print-config", **settings)):
+        assert r.returncode == 1 and name in r.stderr and "must not contain a user or password" in r.stderr
+        assert "hush" not in r.stdout + r.stderr
+    assert "https://(secret)@localhost/x" in r.stdout
+
+
+def test_a_password_in_the_address_of_a_broker_is_not_shown():
+    r = queen("queue", "ls", "--url", "http://user:hush-hush@localhost:1")
+    assert r.returncode != 0 and "must not contain a user or password" in r.stderr and "hush" not in r.stdout + r.stderr
+
+
 @pytest.mark.parametrize("settings,named", [
     ({"QUEEN_ENCRYPTION_KEY": "short"}, "QUEEN_ENCRYPTION_KEY"),
     ({"JWT_ENABLED": "true", "JWT_ALGORITHM": "HS256"}, "JWT_SECRET"),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/attrs.h"
 #include "base/str.h"
 
 static void only_whole_decimal_numbers_are_numbers(void **state)
@@ -194,6 +195,31 @@ static void dates_round_down_and_stay_in_four_digit_years(void **state)
     assert_memory_equal(ms, "0000-01-01T00:00:00", 19);
 }
 
+static void users_of_urls(void **state)
+{
+    static const char *const cases[][2] = {
+        {"http://user:pass@host:1/x", "user:pass"},
+        {"https://u@h", "u"},
+        {"postgresql://a@b:c@h/d?x=@", "a@b:c"},
+        {"http://@h", ""},
+        {"http://h/x@y", NULL},
+        {"http://h?x@y", NULL},
+        {"http://h#@", NULL},
+        {"mail@host", NULL},
+        {"http://", NULL},
+        {"", NULL},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < countof(cases); i++) {
+        span user = str_url_user(span_of(cases[i][0]));
+        if (cases[i][1])
+            assert_true(user.ptr && span_eq(user, span_of(cases[i][1])));
+        else
+            assert_null(user.ptr);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +235,7 @@ int main(void)
         cmocka_unit_test(distance_counts_edits),
         cmocka_unit_test(dates_agree_with_the_c_library),
         cmocka_unit_test(dates_round_down_and_stay_in_four_digit_years),
+        cmocka_unit_test(users_of_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
