@@ -2,6 +2,8 @@
 #include "support/my_server.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,4 +118,43 @@ void my_server_free(struct my_server *s)
 {
     my_server_kill(s);
     shell_run("rm -rf %s", s->dir);
+}
+
+// ---- TCP ----
+
+static void copy_some(int from, int to)
+{
+    char bytes[4096];
+    ssize_t n = read(from, bytes, sizeof bytes);
+
+    if (n <= 0 || write(to, bytes, (size_t)n) != n)
+        _exit(0);
+}
+
+unsigned my_server_relay(const struct my_server *s, pid_t *pid)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un socket_at = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &len) != 0)
+        abort();
+    *pid = fork();
+    if (*pid != 0) {
+        close(listener);
+        return ntohs(at.sin_port);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(socket_at.sun_path, sizeof socket_at.sun_path, "%s/s", s->dir);
+    struct pollfd ends[2] = {{.fd = accept(listener, NULL, NULL), .events = POLLIN},
+                             {.fd = socket(AF_UNIX, SOCK_STREAM, 0), .events = POLLIN}};
+    if (connect(ends[1].fd, (struct sockaddr *)&socket_at, sizeof socket_at) != 0)
+        _exit(1);
+    while (poll(ends, 2, -1) > 0)
+        for (unsigned i = 0; i < 2; i++)
+            if (ends[i].revents)
+                copy_some(ends[i].fd, ends[!i].fd);
+    _exit(1);
 }

@@ -17,5 +17,7 @@ void my_server_new(struct my_server *s);   // made and started
 void my_server_start(struct my_server *s); // answers when this returns
 void my_server_kill(struct my_server *s);  // at once; the data stays
 void my_server_free(struct my_server *s);
+// A process that accepts one TCP connection for it, which has a Unix socket only: the port.
+unsigned my_server_relay(const struct my_server *s, pid_t *pid);
 
 #endif

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,20 +37,27 @@ static void on_closed(void *ctx)
     n_closed++;
 }
 
-static struct my_pool *open_at(const char *url, unsigned max_conns)
+static struct my_pool *open_limited(const char *url, unsigned max_conns,
+                                    unsigned statement_timeout_ms)
 {
     struct my_place place;
     struct fault f;
 
     assert_int_equal(my_place_parse(url, &place, &f), 0);
-    struct my_pool *p = my_pool_open(&loop, &(struct my_pool_conf){.place = &place,
-                                                                   .max_conns = max_conns,
-                                                                   .connect_timeout_ms = 5000,
-                                                                   .deadline_ms = DEADLINE_MS,
-                                                                   .statement_timeout_ms = 500,
-                                                                   .idle_close_ms = 60000});
+    struct my_pool *p =
+        my_pool_open(&loop, &(struct my_pool_conf){.place = &place,
+                                                   .max_conns = max_conns,
+                                                   .connect_timeout_ms = 60000,
+                                                   .deadline_ms = DEADLINE_MS,
+                                                   .statement_timeout_ms = statement_timeout_ms,
+                                                   .idle_close_ms = 60000});
     my_place_deinit(&place);
     return p;
+}
+
+static struct my_pool *open_at(const char *url, unsigned max_conns)
+{
+    return open_limited(url, max_conns, 60000);
 }
 
 static int open_pool(void **state)
@@ -143,21 +147,29 @@ static void note_connection(char id[ID])
     snprintf(id, ID, "%.31s", ask("select connection_id()").text);
 }
 
+// On a connection that is not one of the pool.
+static struct ask ask_apart(const char *sql)
+{
+    struct ask a;
+    struct my_pool *other = open_at(server.url, 1);
+
+    begin(other, &a, sql, NULL);
+    await(&a);
+    my_pool_close(other, on_closed, NULL);
+    return a;
+}
+
 // A statement that the client has sent is not one that the server has begun.
-static void await_running(const char *id, const char *state)
+static void await_sleep(const char id[ID])
 {
     char sql[200];
-    struct ask seen;
-    struct my_pool *other = open_at(server.url, 1);
 
     snprintf(sql, sizeof sql,
              "select count(*) from information_schema.processlist "
-             "where id = %s and state = '%s'",
-             id, state);
-    do
-        begin(other, &seen, sql, NULL), await(&seen);
-    while (strcmp(seen.text, "1") != 0);
-    my_pool_close(other, on_closed, NULL);
+             "where id = %s and state = 'User sleep'",
+             id);
+    while (strcmp(ask_apart(sql).text, "1") != 0)
+        continue;
 }
 
 // All connections are open and idle.
@@ -257,10 +269,23 @@ static void failures_have_the_codes_that_decide_about_retries(void **state)
     assert_fails("selec", QE_PG_FAILED, 1064);
     assert_fails("insert into t.one values (1)", QE_PG_DATA, 1062);
     assert_fails("call t.complain()", QE_PG_DATA, 1644);
-    assert_fails("select count(md5(a.seq)) from seq_1_to_100000 a, seq_1_to_100000 b",
-                 QE_PG_RETRY, 1969); // its 0.5 s
     assert_int_equal(ask("select 1").status, 0);
     assert_int_equal(my_pool_conns(pool), 1); // none of these cost the connection
+}
+
+static void a_statement_that_takes_too_long_is_ended_by_the_server(void **state)
+{
+    struct ask slow;
+
+    (void)state;
+    struct my_pool *limited = open_limited(server.url, 1, 500);
+    begin(limited, &slow, "select count(md5(a.seq)) from seq_1_to_100000 a, seq_1_to_100000 b",
+          NULL);
+    await(&slow);
+    assert_int_equal(slow.status, QE_PG_RETRY);
+    assert_int_equal(slow.number, 1969);
+    assert_int_equal(my_pool_conns(limited), 1); // it did not cost the connection
+    my_pool_close(limited, on_closed, NULL);
 }
 
 static void an_unreachable_server_is_reported(void **state)
@@ -319,44 +344,6 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     return 0;
 }
 
-static void copy_some(int from, int to)
-{
-    char bytes[4096];
-    ssize_t n = read(from, bytes, sizeof bytes);
-
-    if (n <= 0 || write(to, bytes, (size_t)n) != n)
-        _exit(0);
-}
-
-// The server listens on a Unix socket only.  Accepts one TCP connection to it.
-static unsigned start_relay(pid_t *pid)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_un socket_at = {.sun_family = AF_UNIX};
-    socklen_t len = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    *pid = fork();
-    if (*pid != 0) {
-        close(listener);
-        return ntohs(at.sin_port);
-    }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(socket_at.sun_path, sizeof socket_at.sun_path, "%s/s", server.dir);
-    struct pollfd ends[2] = {{.fd = accept(listener, NULL, NULL), .events = POLLIN},
-                             {.fd = socket(AF_UNIX, SOCK_STREAM, 0), .events = POLLIN}};
-    if (connect(ends[1].fd, (struct sockaddr *)&socket_at, sizeof socket_at) != 0)
-        _exit(1);
-    while (poll(ends, 2, -1) > 0)
-        for (unsigned i = 0; i < 2; i++)
-            if (ends[i].revents)
-                copy_some(ends[i].fd, ends[!i].fd);
-    _exit(1);
-}
-
 static void each_address_of_a_name_is_tried(void **state)
 {
     (void)state;
@@ -364,7 +351,8 @@ static void each_address_of_a_name_is_tried(void **state)
     char url[100];
     struct ask a;
 
-    snprintf(url, sizeof url, "mysql://queen:bee@two.test:%u/t", start_relay(&relay));
+    snprintf(url, sizeof url, "mysql://queen:bee@two.test:%u/t",
+             my_server_relay(&server, &relay));
     struct my_pool *named = open_at(url, 1);
     begin(named, &a, "select 7", NULL);
     await(&a);
@@ -493,14 +481,9 @@ static void a_call_that_waits_too_long_for_a_connection_is_refused(void **state)
 static void kill_connection(const char id[ID])
 {
     char sql[64];
-    struct ask a;
-    struct my_pool *other = open_at(server.url, 1);
 
     snprintf(sql, sizeof sql, "kill %s", id);
-    begin(other, &a, sql, NULL);
-    await(&a);
-    assert_int_equal(a.status, 0);
-    my_pool_close(other, on_closed, NULL);
+    assert_int_equal(ask_apart(sql).status, 0);
 }
 
 static void a_connection_that_died_while_idle_is_not_noticed(void **state)
@@ -525,7 +508,7 @@ static void one_that_dies_under_a_call_is(void **state)
     (void)state;
     note_connection(id);
     begin(pool, &stuck, FOREVER, NULL);
-    await_running(id, "User sleep");
+    await_sleep(id);
     kill_connection(id);
     await(&stuck);
     assert_int_equal(stuck.status, QE_PG_GONE);
@@ -540,7 +523,7 @@ static void a_server_that_dies_and_comes_back_is_found_again(void **state)
     (void)state;
     note_connection(id);
     begin(pool, &stuck, FOREVER, NULL);
-    await_running(id, "User sleep");
+    await_sleep(id);
     my_server_kill(&server);
     await(&stuck);
     assert_int_equal(stuck.status, QE_PG_GONE);
@@ -671,6 +654,7 @@ int main(void)
         T(many_rows_come_whole),
         T(of_several_results_the_last_with_rows_counts),
         T(failures_have_the_codes_that_decide_about_retries),
+        T(a_statement_that_takes_too_long_is_ended_by_the_server),
         T(an_unreachable_server_is_reported),
         T(each_address_of_a_name_is_tried),
         T(more_calls_than_connections_wait_their_turn),
