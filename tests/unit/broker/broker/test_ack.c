@@ -277,6 +277,27 @@ static void a_short_answer_to_renewals_is_an_error_not_a_guess(void **state)
     assert_int_equal(b.status, QE_PG_SHAPE);
 }
 
+// As only a damaged database says it: counted as the first attempt, not before the array.
+static void attempts_below_one_are_counted_as_the_first(void **state)
+{
+    (void)state;
+    static const int attempts[] = {0, -1, INT32_MIN, INT32_MAX};
+    rig_open();
+    for (unsigned i = 0; i < countof(attempts); i++) {
+        entry(&acks[i], 1, "a")->status = ACK_FAILED;
+        start(&acks[i]);
+        turn();
+        fake_row("grp:i entry:i why:i released:b dead:b queue_name:t lane_name:t lane:l "
+                 "consumer:l attempt:i due_at:T",
+                 1, 0, ACK_OK, 0, 0, "q", "p1", (int64_t)1, (int64_t)101, attempts[i],
+                 (int64_t)CREATED_US);
+        answer(0);
+        assert_int_equal(acks[i].entries[0].attempt, attempts[i]);
+    }
+    assert_int_equal(counter_get(&broker_stats(broker)->retries[0]), 3);
+    assert_int_equal(counter_get(&broker_stats(broker)->retries[RETRY_ATTEMPTS - 1]), 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -291,6 +312,7 @@ int main(void)
         T(an_ack_that_leaves_the_lane_empty_wakes_no_pop),
         T(renewals_share_a_call_and_each_gets_its_result),
         T(a_short_answer_to_renewals_is_an_error_not_a_guess),
+        T(attempts_below_one_are_counted_as_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
