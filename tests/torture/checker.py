@@ -16,6 +16,7 @@ check(events, rules) gives Violations. A round ends with every fault over and al
                completed or dead
   held twice   a message of a work queue is not delivered while another lease certainly holds it
   limit        no more messages of a work queue with maxInFlight are certainly leased at once
+  key limit    likewise of one key with keyMaxInFlight, with all its priorities
 
 lost, redelivered, early and lease lost hold for each message of a work queue alone.
 
@@ -35,7 +36,7 @@ SLACK = 0.05
 # partition: (queue, name); group and messages (ids): whom it concerns, for the history that shows it.
 Violation = collections.namedtuple("Violation", "rule text partition group messages")
 # All by queue: seconds of a lease; {group: whether it is autoAck}; (group, seconds between attempts, most attempts) of those that
-# retry later, which have no other groups; (group, seconds of a lease, maxInFlight) of work queues, likewise.
+# retry later, which have no other groups; (group, seconds of a lease, maxInFlight, keyMaxInFlight) of work queues, likewise.
 Rules = collections.namedtuple("Rules", "lease_seconds groups retried works", defaults=({}, {}))
 
 

@@ -44,6 +44,12 @@ Fault = collections.namedtuple("Fault", "kind t0 t1 name target")
 # The database lost the end of its commits: those after some moment between t0 and t1.
 Loss = collections.namedtuple("Loss", "kind t0 t1")
 
+
+def key_of(partition):
+    """The concurrencyKey of a partition of a work queue: "a~p7" has priority 7."""
+    return partition[:-3] if partition[-3:-1] == "~p" else partition
+
+
 KINDS = {"push": Push, "pop": Pop, "lostpop": LostPop, "ack": Ack, "renew": Renew, "txn": Txn, "schedule": Schedule, "try": Try,
          "verdict": Verdict, "take": Take, "settle": Settle,
          "fault": Fault, "loss": Loss}

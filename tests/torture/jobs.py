@@ -1,7 +1,7 @@
 """The rules of work queues, for checker.py.  Pure, like it."""
 import collections
 
-from history import OK, REJECTED
+from history import OK, REJECTED, key_of
 
 # A delivery of one message: to, from when and until when a client certainly has it.
 Held = collections.namedtuple("Held", "take since until message")
@@ -28,8 +28,8 @@ class Jobs:
 
 
 def jobs(log, queue, policy, slack, violation):
-    """policy: group, seconds of a lease, maxInFlight.  Yields violations."""
-    group, seconds, most = policy
+    """policy: group, seconds of a lease, maxInFlight, keyMaxInFlight.  Yields violations."""
+    group, seconds, most, key_most = policy
     j = Jobs(log, queue, seconds, slack)
 
     def wrong(rule, text, partition, message):
@@ -47,7 +47,10 @@ def jobs(log, queue, policy, slack, violation):
             if until is None or h.until > until.until:
                 until = h
             yield from _judge(j, h, slack, wrong)
-    yield from _in_flight(j, most, queue, group, violation)
+    everything = [h for held in j.held.values() for h in held]
+    yield from _in_flight(everything, most, "limit", queue, group, violation)
+    for key in sorted({key_of(h.take.partition) for h in everything}):
+        yield from _in_flight([h for h in everything if key_of(h.take.partition) == key], key_most, "key limit", queue, group, violation)
     for p in log.partitions.values():
         if p.name[0] != queue:
             continue
@@ -75,15 +78,15 @@ def _judge(j, h, slack, wrong):
                 yield wrong("early", "delivered before its delay was over", later.take.partition, later.message)
 
 
-def _in_flight(j, most, queue, group, violation):
+def _in_flight(held, most, rule, queue, group, violation):
     """Messages that are certainly leased at the same time."""
     if not most:
         return
-    changes = sorted([(h.since, 1, h) for held in j.held.values() for h in held if h.until > h.since]
-                     + [(h.until, -1, h) for held in j.held.values() for h in held if h.until > h.since], key=lambda c: c[:2])
+    held = [h for h in held if h.until > h.since]
+    changes = sorted([(h.since, 1, h) for h in held] + [(h.until, -1, h) for h in held], key=lambda c: c[:2])
     n = 0
     for _, step, h in changes:
         n += step
         if n > most:
-            yield violation("limit", "%d messages are in flight" % n, (queue, h.take.partition), group, [h.message[2]])
+            yield violation(rule, "%d messages are in flight" % n, (queue, h.take.partition), group, [h.message[2]])
             return

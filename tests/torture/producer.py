@@ -2,7 +2,7 @@
 import time
 
 from actor import GIVE_UP, RUN, Actor, raw_id, uuid7
-from history import OK, UNKNOWN, Push
+from history import OK, UNKNOWN, Push, key_of
 
 REPEATED = 0.02  # of the known pushes are sent once more: they must be found to be there
 
@@ -36,7 +36,10 @@ class Producer(Actor):
 
     def item(self, partition, n):
         txid = "%s/%d" % (self.name, n) if self.plain_ids else uuid7()
-        return {"queue": self.queue, "partition": partition, "payload": [self.name, n], "transactionId": txid}
+        return {"queue": self.queue, **self.place(partition), "payload": [self.name, n], "transactionId": txid}
+
+    def place(self, partition):
+        return {"partition": partition}
 
     def send_until_known(self, parts):
         while not self.send(parts) and self.phase < GIVE_UP:
@@ -54,3 +57,11 @@ class Producer(Actor):
             self.history.add(Push("push", self.t0, self.t1, self.queue, partition, self.name, first, len(items), self.broker,
                                   outcome, stored, ids))
         return results is not None
+
+
+class KeyProducer(Producer):
+    """Names a partition by its key and priority."""
+
+    def place(self, partition):
+        key = key_of(partition)
+        return {"concurrencyKey": key, **({"priority": int(partition[-1])} if key != partition else {})}

@@ -8,14 +8,15 @@ from checker import Rules
 from consumer import FLAKY, STEADY, Consumer
 from history import Writer
 from patient import Patient
-from producer import Producer
+from producer import KeyProducer, Producer
 from scheduler import Scheduler
 from transactor import Transactor
 from worker import Worker
 
 LEASE_SECONDS = 3
 RETRY_SECONDS, ATTEMPTS = 1.0, 4
-MAX_IN_FLIGHT = 90
+MAX_IN_FLIGHT, KEY_MAX_IN_FLIGHT = 90, 50
+JOBS = ["a", "a~p5", "b"]  # partitions of the work queue: keys and priorities
 PARTITIONS = ["p%d" % i for i in range(8)]
 PRODUCERS = 6  # each of them in half of the partitions
 QUIET_LIMIT = 60  # seconds without any progress at the end of a round
@@ -24,8 +25,9 @@ QUIET_LIMIT = 60  # seconds without any progress at the end of a round
 class Scene:
     """Names are of this round alone, so that rounds do not see each other's messages."""
 
-    def __init__(self, name, seed, cluster, folder, rate):
+    def __init__(self, name, seed, cluster, folder, rate, odd=False):
         self.name, self.seed, self.cluster, self.folder, self.rate = name, seed, cluster, folder, rate
+        self.odd = odd  # every second round retries are those of a work queue
         self.source, self.made, self.late = name + "-orders", [name + "-bills", name + "-letters"], name + "-reminders"
         self.retried, self.work = name + "-campaigns", name + "-jobs"
         self.queues = [self.source, self.late, self.retried, self.work] + self.made
@@ -34,7 +36,7 @@ class Scene:
         self.rules = Rules({q: LEASE_SECONDS for q in self.queues},
                            {self.source: groups, self.late: {"clock": False}, **{q: {"books": False} for q in self.made}},
                            {self.retried: ("mailer", RETRY_SECONDS, ATTEMPTS)},
-                           {self.work: ("workers", LEASE_SECONDS, MAX_IN_FLIGHT)})
+                           {self.work: ("workers", LEASE_SECONDS, MAX_IN_FLIGHT, KEY_MAX_IN_FLIGHT)})
 
     def crews(self):
         """{process: [(class, name, arguments)]}"""
@@ -57,10 +59,10 @@ class Scene:
         retried = {"queue": self.retried, "partitions": PARTITIONS[:3]}
         crews["mailer"] = [(Patient, "mailer-%d" % i, {**source, **retried, "group": "mailer", "manners": FLAKY}) for i in range(2)]
         crews["producers-retried"] = [(Producer, "campaign", {**retried, "rate": self.rate / 20, "plain_ids": False})]
-        work = {"queue": self.work, "partitions": PARTITIONS[:2]}
+        work = {"queue": self.work, "partitions": JOBS}
         crews["workers"] = [(Worker, "worker-%d" % i, {**source, **work, "group": "workers", "manners": FLAKY._replace(renew=0.1)})
                             for i in range(6)]
-        crews["producers-work"] = [(Producer, "jobs", {**work, "rate": self.rate / 20, "plain_ids": False})]
+        crews["producers-work"] = [(KeyProducer, "jobs", {**work, "rate": self.rate / 20, "plain_ids": False})]
         return crews
 
     def start(self):
@@ -68,8 +70,9 @@ class Scene:
         for queue in self.queues:
             broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2, retryPolicy={
                 "mode": "scheduled", "strategy": "fixed", "base": RETRY_SECONDS, "maxAttempts": ATTEMPTS,
-            } if queue == self.retried else None)
-        broker.configure(self.work, ordering="none", leaseTime=LEASE_SECONDS, retryLimit=10 ** 6, maxDeliveries=0, maxInFlight=MAX_IN_FLIGHT)
+            } if queue == self.retried else None, **({"ordering": "none"} if queue == self.retried and self.odd else {}))
+        broker.configure(self.work, ordering="none", leaseTime=LEASE_SECONDS, retryLimit=10 ** 6, maxDeliveries=0, maxInFlight=MAX_IN_FLIGHT,
+                         keyMaxInFlight=KEY_MAX_IN_FLIGHT)
         self.processes = {name: multiprocessing.Process(target=self._crew, args=(name, crew), name=name)
                           for name, crew in self.crews().items()}
         for p in self.processes.values():

@@ -302,7 +302,8 @@ def test_a_retry_may_be_undone_by_a_loss():
     assert "retries" in rules_broken(begin, rules)
 
 
-WORK = Rules({"q": 3}, {}, {}, {"q": ("g", 3, 3)})
+WORK = Rules({"q": 3}, {}, {}, {"q": ("g", 3, 3, 0)})
+KEYS = Rules({"q": 3}, {}, {}, {"q": ("g", 3, 0, 2)})
 
 
 def take(t, numbers, lease="l"):
@@ -353,3 +354,17 @@ def test_a_loss_may_undo_a_lease_of_a_work_queue_and_a_settlement():
     events = JOBS + [take(10.5, [0, 1, 2]), settle(10.8, 0, 1, 2), LOSS, take(12.5, [0, 1, 2], "k"), settle(13, 0, 1, 2, lease="k")]
     assert rules_broken(events, WORK) == set()
     assert rules_broken(JOBS + [take(9, [0, 1, 2]), LOSS, take(11.95, [1], "k"), settle(12.2, 0, 1, 2)], WORK) == set()
+
+
+def test_the_limit_of_a_key_includes_its_priorities():
+    def taken(n, partition, lease, t=1):
+        return take(t, [n], lease)._replace(partition=partition)
+
+    def good(t, n, partition, lease):
+        return settle(t, n, lease=lease)._replace(partition=partition)
+
+    pushes = [push(0, n)._replace(partition=p) for n, p in enumerate(("a", "a~p5", "a", "b"))]
+    ends = [good(2, 0, "a", "k"), good(2, 1, "a~p5", "l"), good(2, 3, "b", "n")]
+    two = [taken(0, "a", "k"), taken(1, "a~p5", "l"), taken(3, "b", "n")]
+    assert rules_broken(pushes + two + ends + [taken(2, "a", "m", 2.2), good(3, 2, "a", "m")], KEYS) == set()
+    assert rules_broken(pushes + two + ends + [taken(2, "a", "m", 1.2), good(3, 2, "a", "m")], KEYS) == {"key limit"}

@@ -97,7 +97,7 @@ def run(args, folder, prepare=None):
             where = os.path.join(folder, "round-%d" % n)
             os.mkdir(where)
             say("round %d" % n)
-            scene = Scene("%s-%d" % (args.name, n), "%s/%d" % (args.seed, n), cluster, where, args.rate)
+            scene = Scene("%s-%d" % (args.name, n), "%s/%d" % (args.seed, n), cluster, where, args.rate, n % 2 == 1)
             seconds, wrong = play(cluster, nemesis, scene, min(args.round, deadline - time.monotonic()))
             with open(os.path.join(where, "rules"), "wb") as f:
                 pickle.dump((scene.rules, args.rate), f)
