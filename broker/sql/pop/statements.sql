@@ -4,7 +4,7 @@
 -- columns claim: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?, ver int8?,
 -- columns claim: buried int4?
 -- enum claim_status: CLAIM_CLAIMED 0, CLAIM_BUSY 1, CLAIM_LEASED 2, CLAIM_EMPTY 3, CLAIM_NOT_YET 4, CLAIM_GONE 5,
--- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7, CLAIM_IS_WORK 8, CLAIM_WANTS_CARE_ONCE 9
+-- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7, CLAIM_IS_WORK 8, CLAIM_WANTS_CARE_ONCE 9, CLAIM_FULL 10
 
 -- statement: claim
 -- returns: @claim

@@ -24,7 +24,7 @@
 -- others have status 2 until the lease has ended, and 4 while the next message waits after it was given back (queen.take_in_order).
 --
 -- The limits of the queue, and those of each key, lower what the pops get (queen.limit_work). A pop that gets nothing because of them has
--- status 4.
+-- status 10 if no partition of the queue has room, else 4.
 --
 -- Only the holder of the consumer's lock reads and writes its holds, so a message is in one open hold at most.
 create or replace function queen.claim_work(
@@ -54,9 +54,12 @@ declare
     v_tokens bigint;   -- messages that may be delivered
     v_used   timestamptz;
     v_key_used timestamptz;
+    v_queue_room bigint; -- likewise, by the limits of the queue alone
+    v_queue_tokens bigint;
     v_look   interval; -- how long to wait for room that no acknowledgement reports
     v_partial boolean;
     v_limited boolean; -- the pops want more than the limits allow
+    v_full   boolean;  -- those of the queue
     v_leased int;      -- messages leased by this call
     v_open   int;      -- messages delivered and not settled
     v_moved  boolean;  -- an open message was dropped
@@ -192,8 +195,8 @@ begin
         v_want := case when k.in_order then p_batch[k.targets[1]] else k.want end;
         v_limited := false;
         if k.most > 0 or k.rate > 0 or k.key_most > 0 or k.key_rate > 0 then
-            select l.leased, l.leases_at, l.room, l.tokens, l.used_at, l.key_used_at, l.look, l.partial
-              into st.leased, st.leases_at, v_room, v_tokens, v_used, v_key_used, v_look, v_partial
+            select l.leased, l.leases_at, l.room, l.tokens, l.queue_room, l.queue_tokens, l.used_at, l.key_used_at, l.look, l.partial
+              into st.leased, st.leases_at, v_room, v_tokens, v_queue_room, v_queue_tokens, v_used, v_key_used, v_look, v_partial
               from queen.limit_work(st, k.queue_id, k.grp, queen.partition_key(k.lane_name), k.most, k.rate, k.burst,
                                     k.key_most, k.key_rate, k.key_burst, v_now) l;
             v_want := least(v_tokens, (select coalesce(sum(p_batch[t]) filter (where p_auto[t]), 0)
@@ -449,13 +452,14 @@ begin
         end if;
 
         v_limited := v_limited and v_want <= 0;
+        v_full := v_limited and not v_partial and coalesce(v_queue_room <= v_leased or v_queue_tokens <= v_auto + v_leased, false);
         if v_limited then
-            -- An acknowledgement ends the wait for room. In another partition it does not, and neither does a removed message.
-            more := false;
-            v_status := 4;
-            v_until := greatest(case when k.rate > 0 and v_tokens <= v_auto + v_leased
+            -- An acknowledgement ends the wait for room, also one in another partition that the broker knows. A removed message does not.
+            more := more and v_full;
+            v_status := case when v_full then 10 else 4 end;
+            v_until := greatest(case when v_queue_tokens <= v_auto + v_leased
                                      then greatest(st.rate_at, v_used) + interval '1 second' / k.rate end,
-                                case when k.key_rate > 0 and v_tokens <= v_auto + v_leased
+                                case when k.key_rate > 0 and v_tokens <= v_auto + v_leased and not v_full
                                      then greatest(st.key_rate_at, v_key_used) + interval '1 second' / k.key_rate end,
                                 case when v_room <= v_leased then v_now + v_look end);
         end if;
@@ -501,7 +505,8 @@ begin
                     v_r := v_r + 1;
                 end loop;
             else
-                status := case when not v_limited and not (k.in_order and v_leased > 0) and v_want <= 0 or more then 6 else v_status end;
+                status := case when not v_limited and not (k.in_order and v_leased > 0) and v_want <= 0 or more and not v_full then 6
+                               else v_status end;
                 wait_us := (extract(epoch from least(v_until, v_due) - v_now) * 1000000)::bigint;
                 start_seq := null; take := null; retries := null;
                 return next;

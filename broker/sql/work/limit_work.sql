@@ -6,7 +6,7 @@
 -- in         st: the state of the consumer; p_queue, p_group; p_key: key of the partition; options of the queue: p_most (maxInFlight), p_rate,
 --            p_burst, and of each key: p_key_most, p_key_rate, p_key_burst; 0: no limit
 -- out        leased, leases_at: for its next state. room: messages that may be leased; tokens: messages that may be delivered (null: any
---            number); used_at, key_used_at: as rate_at and key_rate_at of a state, before this claim; look: wait so long for room that
+--            number); queue_room, queue_tokens: likewise, by the limits of the queue alone; used_at, key_used_at: as rate_at and key_rate_at of a state, before this claim; look: wait so long for room that
 --            no acknowledgement of this partition makes; partial: many leases have expired, and not all of them were counted
 --
 -- The count of a partition follows its claims and acknowledgements. Leases that expire are subtracted here, each once: those that end
@@ -17,8 +17,8 @@
 create or replace function queen.limit_work(
     st queen.consumer_states, p_queue uuid, p_group text, p_key text, p_most int, p_rate double precision, p_burst int,
     p_key_most int, p_key_rate double precision, p_key_burst int, p_now timestamptz,
-    out leased int, out leases_at timestamptz, out room bigint, out tokens bigint, out used_at timestamptz, out key_used_at timestamptz,
-    out look interval, out partial boolean)
+    out leased int, out leases_at timestamptz, out room bigint, out tokens bigint, out queue_room bigint, out queue_tokens bigint,
+    out used_at timestamptz, out key_used_at timestamptz, out look interval, out partial boolean)
 language plpgsql
 as $$
 declare
@@ -50,14 +50,16 @@ begin
         select * into v_other from queen.limits_elsewhere(st.consumer, p_queue, p_group, null, p_most > 0, p_now);
         look := case when v_other.lanes = 0 then '1 second' else '100 milliseconds' end;
         if p_most > 0 then
-            room := greatest(p_most - leased - v_other.leased, 0);
+            queue_room := greatest(p_most - leased - v_other.leased, 0);
         end if;
         if p_rate > 0 then
             used_at := greatest(v_other.rate_at, st.rate_at, p_now - p_burst / p_rate * interval '1 second');
             -- A microsecond more, because times are rounded.
-            tokens := greatest(floor((extract(epoch from p_now - used_at)::float8 + 0.000001) * p_rate), 0);
+            queue_tokens := greatest(floor((extract(epoch from p_now - used_at)::float8 + 0.000001) * p_rate), 0);
         end if;
     end if;
+    room := queue_room;
+    tokens := queue_tokens;
     if p_key_most > 0 or p_key_rate > 0 then
         select * into v_other from queen.limits_elsewhere(st.consumer, p_queue, p_group, p_key, p_key_most > 0, p_now);
         look := least(look, case when v_other.lanes = 0 then '5 seconds' else '100 milliseconds' end::interval);

@@ -78,6 +78,13 @@ enum push_status {
 enum push_when { PUSH_NOW, PUSH_AT, PUSH_AFTER };
 
 enum { LANE_PRIORITIES = 10 }; // 0 to 9: see ready.h
+// The name of a partition ends with a priority, as in "Default~p7".
+static inline bool lane_names_priority(span name)
+{
+    const char *end = name.ptr + name.len;
+
+    return name.len > 3 && end[-3] == '~' && end[-2] == 'p' && end[-1] >= '0' && end[-1] <= '9';
+}
 
 struct lane;
 struct push_item {

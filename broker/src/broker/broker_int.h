@@ -126,6 +126,8 @@ struct consumer {
     struct due due;               // LEASED, TIMED
     struct outstanding outstanding;
     TAILQ_ENTRY(consumer) ready;
+    uint64_t
+        turn; // its last claim, of those of the group; UINT64_MAX: the next one is a new turn
     LIST_ENTRY(consumer) of_lane;
     struct pop_list seats; // pops of this partition only
 };
@@ -160,6 +162,10 @@ struct group {
     struct consumer *consumers;
     struct ready ready;
     unsigned n_ready;
+    // Limits of a work queue: see work/room.c.
+    bool full;      // no partition may deliver more
+    unsigned width; // claims that may be in flight at once; 0: any number
+    struct due full_due;
     unsigned n_busy;       // CLAIMING, LEASED or TIMED: something is pending
     unsigned n_asking;     // consumers whose number is on its way: they may have something
     unsigned n_unnumbered; // those alone; n_asking also counts a scan and claims of work
@@ -440,6 +446,9 @@ struct lane *lane_of_row(struct broker *b, struct queue *q, const struct pg_repl
                          unsigned row, struct lane_cols cols);
 bool lane_is_in_row(const struct pg_reply *reply, unsigned row, struct lane_cols cols);
 span lane_shown(const struct lane *lane); // the name of its partition
+// The cached partitions with the same concurrencyKey, by priority, the highest first.  Returns
+// their number.
+unsigned lanes_of_key(const struct lane *lane, struct lane *found[LANE_PRIORITIES + 1]);
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // query its number

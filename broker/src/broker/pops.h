@@ -1,5 +1,5 @@
 // pops.h: waiting pops, consumer groups and their claims, as the rest of the broker uses them.
-// The files are in pop/, work/claim_work.c and queue/unused.c.  Only broker_int.h includes
+// The files are in pop/, work/ and queue/unused.c.  Only broker_int.h includes
 // this.
 #ifndef QUEEN_BROKER_POPS_H
 #define QUEEN_BROKER_POPS_H
@@ -113,6 +113,16 @@ void hand_over_told(struct broker *b);
 
 // ---- work/claim_work.c ----
 void work_claim(struct broker *b); // one call for the queued pops of work queues
+
+// ---- work/room.c ----
+// The limits of the queue allow no more, until then at the latest.
+void group_fill(struct broker *b, struct group *g, uint64_t until_us);
+void group_widen(struct group *g); // a claim has found messages
+void group_has_room(struct broker *b, struct group *g);
+bool group_is_full(const struct group *g); // no further claim, except by name of a partition
+// Messages of its partition were settled or given back: for itself, and for those that share
+// its limits.
+void consumer_has_room(struct broker *b, struct consumer *c);
 
 // ---- selector.c ----
 // The selector of a pop by namespace or task.  Until its end the pop keeps it from being

@@ -29,10 +29,12 @@ struct ready {
     uint16_t levels;                   // bit p: of[p] is not empty
     unsigned working[LANE_PRIORITIES]; // claims in flight that further pops may share
     struct ready_turns turns, before;  // before: the last choice
+    uint64_t n_taken;
 };
 
 void ready_init(struct ready *r);
-void ready_add(struct consumer *c, bool first); // to the group of c
+// To the group of c.  again: its last claim is to be repeated, so it keeps its turn.
+void ready_add(struct consumer *c, bool again);
 void ready_remove(struct consumer *c);
 
 // The consumers that a pop may take, in order.  The one returned last may be removed.

@@ -9,6 +9,7 @@ import sqlcore
 from sqlcore import Core, v7
 from test_sql_work import COMPLETED, DLQ, FAILED, RETRY, claim_work, extend
 
+FULL = 10  # claim_status: no partition of the queue has room
 SEEDS = int(os.environ.get("QUEEN_MODEL_SEEDS", "40"))
 FIRST_SEED = int(os.environ.get("QUEEN_MODEL_FIRST_SEED", "0"))
 
@@ -69,7 +70,7 @@ def test_a_group_leases_no_more_than_max_in_flight(core):
     assert got == [1], "the limit is that of the group, not of a partition"
     for part in one, two:
         (_, got, _, status, wait, _), = part.pop(1)
-        assert (got, status) == ([], 4) and 0 < wait <= 100_000
+        assert (got, status) == ([], FULL) and 0 < wait <= 100_000
     # Completed, given back for later, dead: each makes room for one.
     assert one.settle([2], lease=first) == [0]
     assert one.settle([1], RETRY, first, after=600) == [0]
@@ -177,7 +178,7 @@ def test_a_rate_is_shared_by_all_partitions(core):
     assert [p[1] for p in one.pop(2, 1)] == [[1, 2], [3]]
     assert [p[1] for p in two.pop(9)] == [[1, 2]]
     (_, got, _, status, wait, _), = one.pop(1)
-    assert (got, status) == ([], 4) and 0 < wait <= 100_000
+    assert (got, status) == ([], FULL) and 0 < wait <= 100_000
     pass_time(core, parts, 0.3)
     got = [len(p[1]) for p in two.pop(2) + one.pop(9)]
     assert got[0] == 2 and 1 <= got[1] <= 3
@@ -189,7 +190,7 @@ def test_a_slow_rate(core):
     parts = part, = make(core, "slow", 5, rateLimit=0.01)
     assert [p[1] for p in part.pop(5)] == [[1]]
     (_, got, _, status, wait, _), = part.pop(1)
-    assert (got, status) == ([], 4) and 50_000_000 < wait <= 100_000_000
+    assert (got, status) == ([], FULL) and 50_000_000 < wait <= 100_000_000
     pass_time(core, parts, 100)
     assert [p[1] for p in part.pop(5)] == [[2]]
 

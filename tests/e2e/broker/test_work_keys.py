@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import Background, patience
+from harness import Background, patience, wait_until
 
 
 def push(broker, queue, *groups):
@@ -88,6 +88,75 @@ def test_a_key_with_few_messages_does_not_wait_for_one_with_many(broker, jobs):
     push(broker, jobs, ({"concurrencyKey": "big"}, ["big"] * 200))
     push(broker, jobs, ({"concurrencyKey": "small"}, ["small"] * 3))
     assert take_all(broker, 8, queue=jobs).count("small") == 3
+
+
+# ---- turns under limits ----
+
+class Crew:
+    """Consumers that wait, more than the limits allow to work; each job takes some time."""
+
+    def __init__(self, brokers, queue, n, seconds=0.02):
+        self.queue, self.seconds, self.got, self.lock, self.over = queue, seconds, [], threading.Lock(), False
+        self.consumers = [Background(lambda at=brokers[i % len(brokers)]: self.consume(at)) for i in range(n)]
+
+    def consume(self, at):
+        while not self.over:
+            for m in at.take(self.queue, wait=True, timeout=500):
+                with self.lock:
+                    self.got.append(m["data"])
+                time.sleep(self.seconds)
+                assert at.ack(m)["success"]
+
+    def until(self, done):
+        wait_until(lambda: done(self.got), patience(30), "the deliveries")
+        self.over = True
+        for c in self.consumers:
+            c.result(patience(30))
+
+
+@pytest.mark.parametrize("fields", [({"concurrencyKey": "big"}, {"concurrencyKey": "small"}), ({}, {"priority": 7})], ids=["keys", "priorities"])
+def test_a_limit_of_the_queue_leaves_nobody_waiting_behind_a_backlog(broker, queue, fields):
+    broker.configure(queue, ordering="none", maxInFlight=1)
+    push(broker, queue, (fields[0], ["big"] * 600))
+    crew = Crew([broker], queue, 6)
+    wait_until(lambda: len(crew.got) > 20, patience(30), "work")
+    push(broker, queue, (fields[1], ["small"] * 5))
+    before = len(crew.got)
+    crew.until(lambda got: got.count("small") == 5)
+    assert len(crew.got) - before < 40, "messages of the backlog that passed five others"
+
+
+def test_an_urgent_message_of_a_key_at_its_limit_comes_next(broker, queue):
+    broker.configure(queue, ordering="none", keyMaxInFlight=1)
+    push(broker, queue, ({"concurrencyKey": "a"}, ["low"] * 600))
+    crew = Crew([broker], queue, 6)
+    wait_until(lambda: len(crew.got) > 20, patience(30), "work")
+    push(broker, queue, ({"concurrencyKey": "a", "priority": 9}, ["urgent"] * 5))
+    before = len(crew.got)
+    crew.until(lambda got: got.count("urgent") == 5)
+    assert len(crew.got) - before < 20, "messages that passed urgent ones of their key"
+
+
+def test_a_retry_of_a_key_at_its_limit_has_its_turn(broker, queue):
+    broker.configure(queue, ordering="none", keyMaxInFlight=1,
+                     retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 1, "floor": 1, "maxAttempts": 3})
+    push(broker, queue, ({"concurrencyKey": "a", "priority": 2}, ["fails"]))
+    m, = broker.take(queue)
+    assert broker.ack(m, "failed", error="later")["success"]
+    push(broker, queue, ({"concurrencyKey": "a", "priority": 2}, ["new"] * 600))
+    crew = Crew([broker], queue, 6)
+    crew.until(lambda got: "fails" in got)
+    assert crew.got.index("fails") < 120
+
+
+def test_many_keys_take_turns_under_a_limit_of_the_queue(broker, queue):
+    broker.configure(queue, ordering="none", maxInFlight=2)
+    keys = ["k%02d" % i for i in range(20)]
+    push(broker, queue, *(({"concurrencyKey": k}, [k] * 30) for k in keys))
+    crew = Crew([broker], queue, 12, 0.005)
+    crew.until(lambda got: len(got) >= 200)
+    counts = [crew.got[:200].count(k) for k in keys]
+    assert min(counts) >= 7 and max(counts) <= 14, counts
 
 
 def test_a_rate_of_each_key(broker, queue):

@@ -144,6 +144,7 @@ void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop)
     c->state = CLAIMING;
     c->dirty = false;
     c->pop = pop;
+    c->turn = ++c->group->ready.n_taken;
     c->group->n_busy++;
     if (c->lane->work &&
         !c->working) { // further pops wait for the result: it may serve them too
@@ -201,8 +202,8 @@ static void on_group_due(struct due *d)
 
 void consumer_released(struct broker *b, struct consumer *c, bool maybe_more)
 {
-    if (maybe_more && (c->resting || (c->lane->work && c->state == IDLE)))
-        consumer_ready(b, c, false);
+    if (maybe_more && c->lane->work)
+        consumer_has_room(b, c);
     else if (c->state != LEASED)
         c->dirty = c->dirty || maybe_more;
     else if (maybe_more || c->dirty)
@@ -567,6 +568,7 @@ void group_changed(struct broker *b, struct group *g)
     struct consumer *c, *next;
 
     group_forget(g);
+    group_has_room(b, g);
     // Cached leases may have ended.
     HASH_ITER (hh, g->consumers, c, next)
         if (c->state == LEASED || c->state == TIMED)

@@ -114,6 +114,8 @@ struct consumer **pop_take_ready(struct broker *b, struct pop_op *pop, struct gr
     struct ready_walk walk = ready_begin(&g->ready);
     struct consumer *c;
 
+    if (group_is_full(g))
+        return last;
     while (pop->n_targets < pop->partitions && (c = ready_next(&walk))) {
         if (pop->n_targets > 0 && pop->targets->working)
             break; // its claim is shared with other pops

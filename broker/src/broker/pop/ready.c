@@ -13,18 +13,23 @@ void ready_init(struct ready *r)
     r->before = r->turns;
 }
 
-void ready_add(struct consumer *c, bool first)
+void ready_add(struct consumer *c, bool again)
 {
     struct ready *r = &c->group->ready;
     unsigned p = c->lane->priority;
+    struct consumer *next = again ? TAILQ_FIRST(&r->of[p]) : NULL;
 
-    if (first)
-        TAILQ_INSERT_HEAD(&r->of[p], c, ready);
+    if (!again)
+        c->turn = UINT64_MAX;
+    while (next && next->turn < c->turn) // claims to be repeated as well
+        next = TAILQ_NEXT(next, ready);
+    if (next)
+        TAILQ_INSERT_BEFORE(next, c, ready);
     else
         TAILQ_INSERT_TAIL(&r->of[p], c, ready);
     r->levels |= (uint16_t)(1u << p);
     c->group->n_ready++;
-    if (first) // its claim is repeated: that is still the last choice, or one of the last
+    if (again) // that is still the last choice, or one of the last
         r->turns = r->before;
 }
 

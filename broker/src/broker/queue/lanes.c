@@ -53,14 +53,33 @@ struct lane *lane_get(struct broker *b, struct queue *q, span name)
     return lane;
 }
 
-// "~p" and a digit at the end of a name.  queen.partition_priority does the same.
+// queen.partition_priority does the same.
 static uint8_t lane_priority(span name)
 {
-    const char *end = name.ptr + name.len;
+    return lane_names_priority(name) ? (uint8_t)(name.ptr[name.len - 1] - '0') : 0;
+}
 
-    return name.len > 3 && end[-3] == '~' && end[-2] == 'p' && end[-1] >= '0' && end[-1] <= '9'
-               ? (uint8_t)(end[-1] - '0')
-               : 0;
+// queen.partition_key and queen.key_partitions do the same.
+unsigned lanes_of_key(const struct lane *lane, struct lane *found[LANE_PRIORITIES + 1])
+{
+    enum { NAME = 4 * 255 }; // bytes of 255 characters
+    char name[NAME];
+    span key = lane_shown(lane);
+    unsigned n = 0;
+
+    key.len -= lane_names_priority(key) ? 3 : 0;
+    memcpy(name, key.ptr, key.len < NAME ? key.len : NAME);
+    for (unsigned p = LANE_PRIORITIES; p-- > 0 && key.len + 3 <= NAME;) {
+        memcpy(name + key.len, "~p", 2);
+        name[key.len + 2] = (char)('0' + p);
+        HASH_FIND(hh, lane->queue->lanes, name, key.len + 3, found[n]);
+        n += found[n] != NULL;
+    }
+    if (!lane_names_priority(key)) {
+        HASH_FIND(hh, lane->queue->lanes, key.ptr, key.len, found[n]);
+        n += found[n] != NULL;
+    }
+    return n;
 }
 
 // more: kept behind the name.

@@ -61,6 +61,7 @@ static void group_free(struct broker *b, struct group *g)
     HASH_DELETE(hh, g->queue->groups, g);
     TAILQ_REMOVE(&b->recent_groups, g, recent);
     b->n_groups--;
+    due_cancel(&b->due, &g->full_due);
     free(g->checked_from);
     free(g);
 }

@@ -218,6 +218,8 @@ static void feed_learn(struct broker *b, const struct pg_reply *reply, unsigned 
         next = LIST_NEXT(c, of_lane);
         if (c->state == LEASED || c->state == TIMED)
             consumer_ready(b, c, false);
+        if (c->lane->work) // an acknowledgement elsewhere, perhaps
+            consumer_has_room(b, c);
     }
     lane_ready(b, lane);
 }

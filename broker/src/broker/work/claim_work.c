@@ -29,6 +29,7 @@ struct work_part {
     struct consumer *c;
     struct group *group; // of c, which may be deleted meanwhile
     unsigned first, n;
+    bool named; // one of them waits for this partition alone
 };
 
 struct work_flight {
@@ -75,6 +76,7 @@ static void add_riders(struct broker *b, struct work_flight *f, struct work_part
     while (part->n <= c->riders && f->n_pops < b->conf.pop.max_requests &&
            (pop = next_rider(c)) && wanted + pop->batch <= MAX_SHARED) {
         bool only = pop->only == c;
+        part->named |= only;
         pop->targets = c;
         pop->n_targets = 1;
         pop_handle(b, pop, POP_ON_TAKE, 0);
@@ -98,7 +100,8 @@ static struct work_flight *work_load(struct broker *b)
     for (unsigned i = 0; i < f->n_parts; i++) {
         struct pop_op *pop = pop_of(STAILQ_FIRST(&pops));
         STAILQ_REMOVE_HEAD(&pops, link);
-        f->parts[i] = (struct work_part){pop->targets, pop->targets->group, f->n_pops, 1};
+        f->parts[i] = (struct work_part){pop->targets, pop->targets->group, f->n_pops, 1,
+                                         pop->partition.ptr != NULL};
         f->pops[f->n_pops++] = pop;
         add_riders(b, f, &f->parts[i]);
     }
@@ -183,7 +186,8 @@ static const char *work_find_fault(const struct work_flight *f, const struct pg_
                 int16_t status = pg_reply_i16(reply, row, CLAIM_WORK_COL_STATUS);
                 int64_t start = pg_reply_i64(reply, row, CLAIM_WORK_COL_START_SEQ);
                 int32_t take = pg_reply_i32(reply, row, CLAIM_WORK_COL_TAKE);
-                if (status < CLAIM_CLAIMED || status > CLAIM_WANTS_CARE)
+                if (status != CLAIM_FULL &&
+                    (status < CLAIM_CLAIMED || status > CLAIM_WANTS_CARE))
                     return "an unknown status";
                 if (status != CLAIM_CLAIMED && n > 0)
                     return "two results of one pop";
@@ -286,6 +290,13 @@ static void note_available(struct consumer *c, uint64_t now, uint64_t at)
         c->available_us = at;
 }
 
+// Nothing is available before.
+static void rest(struct consumer *c, int64_t wait_us, uint64_t left_us)
+{
+    c->available_us = wait_us > 0 ? left_us + (uint64_t)wait_us + 1000 : 0;
+    c->available_known = true;
+}
+
 // The consumer after its claim.  n_served of the pops of the part got messages.
 static void settle_work_consumer(struct broker *b, const struct work_part *part,
                                  unsigned n_served, const struct pg_reply *reply, unsigned row,
@@ -317,7 +328,18 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
         c->lane->work = c->lane->queue->work = false;
         consumer_ready(b, c, true);
         return;
+    case CLAIM_FULL:
+        group_fill(b, c->group, left_us + (wait > 0 ? (uint64_t)wait : 0) + 1000);
+        if (n_served > 0)
+            c->riders--;
+        if (!part->named) { // it keeps its turn if it got nothing
+            consumer_ready(b, c, n_served == 0);
+            return;
+        }
+        rest(c, wait, left_us);
+        break;
     case CLAIM_CLAIMED:
+        group_widen(c->group);
         // A lease of another broker may expire earlier: the next claim finds out.
         if (c->available_us != 0 && c->available_us <= now)
             c->available_known = false;
@@ -329,8 +351,7 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
         }
         break;
     default: // CLAIM_EMPTY, CLAIM_NOT_YET: a delay, or nothing
-        c->available_us = wait > 0 ? left_us + (uint64_t)wait + 1000 : 0;
-        c->available_known = true;
+        rest(c, wait, left_us);
         break;
     }
     if (c->dirty || c->available_us == 0) {
