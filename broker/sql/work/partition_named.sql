@@ -8,7 +8,9 @@ returns text
 language plpgsql immutable
 as $$
 declare
-    v_name text := coalesce(nullif(p_key, ''), nullif(p_partition, ''), 'Default') || case when p_priority > 0 then '~p' || p_priority else '' end;
+    v_name text := coalesce(nullif(p_key, ''), nullif(p_partition, ''), 'Default')
+                   -- A key that ends like a priority has none: tenants choose their keys, and not how urgent they are.
+                   || case when p_priority > 0 or p_key ~ '.~p[0-9]$' then '~p' || coalesce(p_priority, 0) else '' end;
 begin
     if p_partition <> '' and p_key <> '' then
         raise exception 'concurrencyKey is given together with partition or partitionKey' using errcode = 'QN001';

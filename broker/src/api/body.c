@@ -278,35 +278,9 @@ static void take_partition_key(struct body *b, span raw, struct push_item *item)
     item->by_key = b->has_keys = true;
 }
 
-// It takes the place of the partition: messages with the same key share one.
-static void take_concurrency_key(struct body *b, span raw, struct push_item *item)
-{
-    span key = body_name(b, raw, "concurrencyKey");
-
-    if (key.ptr && item->partition.ptr)
-        body_bad(b, "concurrencyKey is given together with partition or partitionKey");
-    else if (key.ptr)
-        item->partition = key;
-}
-
 // Messages with a priority have a partition of their own: docs/internals/adr/0090.
-static void take_priority(struct body *b, span raw, struct push_item *item)
+static void add_priority(struct body *b, int64_t priority, struct push_item *item)
 {
-    int64_t priority;
-
-    if (is_missing(raw))
-        return;
-    if (js_type_of(raw) != JS_NUMBER || !js_int(raw, &priority) || priority < 0 ||
-        priority >= LANE_PRIORITIES) {
-        body_bad(b, "priority must be a whole number from 0 to %d", LANE_PRIORITIES - 1);
-        return;
-    }
-    if (item->by_key) {
-        body_bad(b, "priority and partitionKey are both given");
-        return;
-    }
-    if (priority == 0)
-        return;
     struct buf name = {.cap = item->partition.len + 3};
     name.ptr = arena_alloc(b->arena, name.cap);
     buf_put(&name, item->partition);
@@ -314,6 +288,40 @@ static void take_priority(struct body *b, span raw, struct push_item *item)
     buf_put_u64(&name, (uint64_t)priority);
     item->partition = buf_span(&name);
     check_length(b, item->partition, "partition or concurrencyKey, with its priority,");
+}
+
+static int64_t read_priority(struct body *b, span raw, const struct push_item *item)
+{
+    int64_t priority;
+
+    if (!raw.ptr || is_missing(raw))
+        return 0;
+    if (js_type_of(raw) != JS_NUMBER || !js_int(raw, &priority) || priority < 0 ||
+        priority >= LANE_PRIORITIES) {
+        body_bad(b, "priority must be a whole number from 0 to %d", LANE_PRIORITIES - 1);
+        return 0;
+    }
+    if (item->by_key)
+        body_bad(b, "priority and partitionKey are both given");
+    return priority;
+}
+
+// The key takes the place of the partition: messages with the same key share one.  A key that
+// ends like a priority has none: tenants choose their keys, and not how urgent they are.
+static void take_key_and_priority(struct body *b, span raw_key, span raw_priority,
+                                  struct push_item *item)
+{
+    span key = raw_key.ptr ? body_name(b, raw_key, "concurrencyKey") : SPAN_NONE;
+
+    if (key.ptr && item->partition.ptr)
+        body_bad(b, "concurrencyKey is given together with partition or partitionKey");
+    else if (key.ptr)
+        item->partition = key;
+    if (!item->partition.ptr)
+        item->partition = SPAN("Default");
+    int64_t priority = read_priority(b, raw_priority, item);
+    if (priority > 0 || (key.ptr && lane_names_priority(key)))
+        add_priority(b, priority, item);
 }
 
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
@@ -333,12 +341,7 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     item->by_key = false;
     if (raw[ITEM_PARTITION_KEY].ptr)
         take_partition_key(b, raw[ITEM_PARTITION_KEY], item);
-    if (raw[ITEM_CONCURRENCY_KEY].ptr)
-        take_concurrency_key(b, raw[ITEM_CONCURRENCY_KEY], item);
-    if (!item->partition.ptr)
-        item->partition = SPAN("Default");
-    if (raw[ITEM_PRIORITY].ptr)
-        take_priority(b, raw[ITEM_PRIORITY], item);
+    take_key_and_priority(b, raw[ITEM_CONCURRENCY_KEY], raw[ITEM_PRIORITY], item);
     item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;
     item->producer = b->producer;
     item->meta = b->meta;

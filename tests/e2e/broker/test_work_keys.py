@@ -90,6 +90,20 @@ def test_a_key_with_few_messages_does_not_wait_for_one_with_many(broker, jobs):
     assert take_all(broker, 8, queue=jobs).count("small") == 3
 
 
+def test_a_key_that_ends_like_a_priority_has_none(broker, queue, db):
+    """Tenants choose their keys: they must not choose priorities, nor escape their limit."""
+    broker.configure(queue, ordering="none", keyMaxInFlight=1)
+    push(broker, queue, ({"concurrencyKey": "a"}, ["a"] * 2), ({"concurrencyKey": "a", "priority": 9}, ["urgent"]))
+    db.cursor().execute("select queen.push_messages_v3(%s::jsonb)", [json.dumps([{"queue": queue, "payload": "sly", "concurrencyKey": "a~p9"}])])
+    push(broker, queue, ({"concurrencyKey": "a~p9", "priority": 3}, ["sly 3"]))
+    got = [m for _ in range(4) for m in broker.take(queue, batch=5)]
+    assert sorted((m["data"], m["partition"]) for m in got) == [("sly 3", "a~p9~p3"), ("urgent", "a~p9")], "one of each key"
+    for m in got:
+        assert broker.ack(m)["success"]
+    got = [m for _ in range(4) for m in broker.take(queue, batch=5)]
+    assert sorted((m["data"], m["partition"]) for m in got) == [("a", "a"), ("sly", "a~p9~p0")]
+
+
 # ---- turns under limits ----
 
 class Crew:
