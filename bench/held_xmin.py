@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """A transaction that is left open, measured: what it does to throughput, latency, dead rows and disk.
 
-    bench/held_xmin.py [--minutes 60] [--before 5] [--rate 5000]
+    bench/held_xmin.py [--minutes 60] [--before 5] [--rate 5000] [--work-queue]
 
 Load at a steady rate (push, pop, ack) with retention of consumed messages after a minute; first some minutes as they are, then one REPEATABLE
 READ transaction is held open for the rest.  One line a minute, and at the end the dead rows of every table.  Starts a PostgreSQL and a broker of
 its own.
 """
 import argparse
+import threading
 
 from rig import Rig
 
@@ -31,10 +32,15 @@ def main():
     p.add_argument("--minutes", type=int, default=60)
     p.add_argument("--before", type=int, default=5, help="minutes without it")
     p.add_argument("--rate", type=int, default=5000)
+    p.add_argument("--work-queue", action="store_true", help="a work queue with one partition; messages are acknowledged")
     args = p.parse_args()
+    kind = ("-K", "-p", 1, "-L", 60) if args.work_queue else ()
     rig = Rig()
     try:
-        rig.broker.configure(QUEUE, retentionEnabled=True, completedRetentionSeconds=60)
+        def configure():
+            rig.broker.configure(QUEUE, retentionEnabled=True, completedRetentionSeconds=60, **({"ordering": "none"} if args.work_queue else {}))
+
+        configure()
         print("| minute | held | delivered/s | p50 ms | p99 ms | CPU s per 1M | dead segments | dead rows of other tables | most of them in | MB |")
         print("|" + " --- |" * 10, flush=True)
         holder = None
@@ -43,7 +49,9 @@ def main():
                 holder = rig.pg.connect(autocommit=False)
                 holder.set_session(isolation_level="REPEATABLE READ")
                 holder.cursor().execute("select txid_current()")
-            r = rig.bench("-w", "e2e", "-q", QUEUE, "-r", args.rate, "-b", 10, "-a", "-d", 58)
+            if args.work_queue:  # the load generator configures a work queue without retention when it begins
+                threading.Timer(3, configure).start()
+            r = rig.bench("-w", "e2e", "-q", QUEUE, "-r", args.rate, "-b", 10, "-a", "-d", 58, *kind)
             dead, others, where, size = rig.sql(FIGURES)[0]
             print("| %d | %s | %.0f | %.1f | %.1f | %.1f | %d | %d | %s | %d |" % (
                 n, "yes" if holder else "no", r["popPerSecond"], r["e2eMs"]["p50"], r["e2eMs"]["p99"],

@@ -21,6 +21,7 @@ rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 E2 P W1 W1o W
 # Cost by the number of partitions (N: pushed to, then popped), and by the backlog (K).
 scaling="N1 N100 N10k N100k N1M"
 backlogs="K1k K10k K100k K1M K10M" # and K100M, by name: it takes 10 minutes and 12 GB
+# V: of a work queue, by name: V10k V1M V10M.
 rows=${rows/#scaling/$scaling $backlogs}
 port=${BENCH_PORT:-16632}
 results=${RESULTS:-$root/bench/results}
@@ -209,6 +210,13 @@ K100k 100000
 K1M 1000000
 K10M 10000000
 K100M 100000000
+END
+while read -r name backlog; do
+    run_row "$name" -w popack -m 2000 -K -p 1 -c 8 -B 100 -F "$backlog" -d 300
+done <<'END'
+V10k 10000
+V1M 1000000
+V10M 10000000
 END
 run_raw 2 1000
 # The cost of security: row A3 with an API key, with a token, and with TLS and the key.
