@@ -14,10 +14,10 @@
 #include "base/id.h"
 #include "base/str.h"
 
-enum { IS_WORK = 8 };                   // status of a claim
+enum { IS_WORK = 8, FULL = 10 };        // statuses of a claim
 enum { DUPLICATES = 1, LANE_GONE = 3 }; // of a pushed segment
 
-static bool limited;
+static unsigned limits; // LIMIT_...
 
 // ---- what is true ----
 
@@ -202,13 +202,35 @@ static void do_push_claim(const struct pg_params *p)
     do_claim(p, -3, WANTS_CARE);
 }
 
-static bool is_available(const struct delivery *d) { return d->state != DONE && !is_held(d); }
+// It was given back for later.
+static bool is_delayed(const struct delivery *d)
+{
+    return d->state == RETURNED && d->until_us > clock_mono_us();
+}
+
+static bool is_available(const struct delivery *d)
+{
+    return d->state != DONE && !is_held(d) && !is_delayed(d);
+}
+
+// When the first delay ends, or the first lease as well; 0: none.
+static int64_t next_end_us(unsigned lane, unsigned group, bool leases)
+{
+    uint64_t next = 0;
+
+    for (unsigned i = 0; i < lanes[lane].n; i++) {
+        const struct delivery *d = &lanes[lane].of[group][i];
+        if ((is_delayed(d) || (leases && is_held(d))) && (next == 0 || d->until_us < next))
+            next = d->until_us;
+    }
+    return next > 0 ? (int64_t)(next - clock_mono_us()) : 0;
+}
 
 // Takes messages for one pop, a row for each.  Returns their number.
 static int64_t take(unsigned lane, unsigned group, int target, int64_t batch, bool auto_ack,
                     const void *lease, bool *taken)
 {
-    int64_t n = 0;
+    int64_t n = 0, due_us = next_end_us(lane, group, false);
 
     for (unsigned i = 0; i < lanes[lane].n && n < batch; i++) {
         struct delivery *d = &lanes[lane].of[group][i];
@@ -220,43 +242,47 @@ static int64_t take(unsigned lane, unsigned group, int target, int64_t batch, bo
         taken[i] = true;
         n++;
         fake_row("target:i status:i wait_us:l lane_id:u retries:i start_seq:l take:i more:b",
-                 target, CLAIMED, (int64_t)LEASE_US, uuid(lane), d->failed, (int64_t)i + 1, 1,
-                 (int)is_pending(lane, group));
+                 target, CLAIMED, due_us > 0 && due_us < LEASE_US ? due_us : (int64_t)LEASE_US,
+                 uuid(lane), d->failed, (int64_t)i + 1, 1, (int)is_pending(lane, group));
     }
     return n;
 }
 
-// When the first lease ends; 0: none.
-static int64_t next_end_us(unsigned lane, unsigned group)
+static int64_t n_held(unsigned lane, unsigned group)
 {
-    uint64_t next = 0;
+    int64_t n = 0;
 
-    for (unsigned i = 0; i < lanes[lane].n; i++) {
-        const struct delivery *d = &lanes[lane].of[group][i];
-        if (is_held(d) && (next == 0 || d->until_us < next))
-            next = d->until_us;
-    }
-    return next > 0 ? (int64_t)(next - clock_mono_us()) : 0;
+    for (unsigned i = 0; i < lanes[lane].n; i++)
+        n += is_held(&lanes[lane].of[group][i]);
+    return n;
 }
 
-// How many messages the group may lease.
+// How many messages the group may lease of the queue, and of a key.
 static int64_t room_of(unsigned group)
 {
     int64_t room = MAX_IN_FLIGHT;
 
-    for (unsigned lane = 1; limited && lane <= LANES; lane++)
-        for (unsigned i = 0; i < lanes[lane].n; i++)
-            room -= is_held(&lanes[lane].of[group][i]);
-    return limited ? room : INT32_MAX;
+    for (unsigned lane = 1; lane <= LANES; lane++)
+        room -= n_held(lane, group);
+    return limits & LIMIT_QUEUE ? room : INT32_MAX;
 }
 
-// Nothing for this pop: because of the limit, or nothing is there.
+static int64_t room_of_key(unsigned lane, unsigned group)
+{
+    int64_t n = lane == 2 ? n_held(2, group) : n_held(1, group) + n_held(3, group);
+
+    return limits & LIMIT_KEYS ? KEY_MAX_IN_FLIGHT - n : INT32_MAX;
+}
+
+// Nothing for this pop: because of a limit, or nothing is there.
 static void row_nothing(int target, unsigned lane, unsigned group)
 {
     if (room_of(group) <= 0)
+        row_status(target, FULL, LOOK_US);
+    else if (room_of_key(lane, group) <= 0)
         row_status(target, NOT_YET, LOOK_US);
     else
-        row_status(target, EMPTY, next_end_us(lane, group));
+        row_status(target, EMPTY, next_end_us(lane, group, true));
 }
 
 // The pops from `from` to `to` want messages of one consumer.
@@ -274,6 +300,8 @@ static void claim_part(const struct pg_params *p, unsigned from, unsigned to)
         int64_t batch = fake_int(p, PG_INT4, 0, i);
         if (status == EMPTY && !auto_ack && batch > room_of(group))
             batch = room_of(group);
+        if (status == EMPTY && !auto_ack && batch > room_of_key(lane, group))
+            batch = room_of_key(lane, group);
         if (status != EMPTY)
             row_status(target, status, 0);
         else if (take(lane, group, target, batch, auto_ack, fake_bytes(p, PG_UUID, 0, i).ptr,
@@ -313,6 +341,7 @@ static int settle_one(struct delivery *d, span lease, int64_t status, bool *retu
     *returned = status == ACK_FAILED || status == ACK_RETRY;
     d->state = *returned ? RETURNED : DONE;
     d->failed += status == ACK_FAILED;
+    d->until_us = *returned && roll(3) == 0 ? clock_mono_us() + roll(LEASE_US) : 0;
     return ACK_OK;
 }
 
@@ -335,7 +364,7 @@ static void do_settle(const struct pg_params *p)
                      "consumer:l more:b",
                      (int)g + 1, (int)i, why, why == ACK_OK, 0, "q", name_of(lane),
                      num_of(lane), consumer_of(lane, group),
-                     returned || (limited && why == ACK_OK));
+                     returned || (limits && why == ACK_OK));
         }
     }
 }
@@ -414,9 +443,9 @@ void renumber(unsigned lane)
     lanes[lane].changed = ++n_changes;
 }
 
-void work_reset(bool is_limited)
+void work_reset(unsigned which)
 {
-    limited = is_limited;
+    limits = which;
     memset(lanes, 0, sizeof lanes);
     memset(group_generation, 0, sizeof group_generation);
     memset(group_changed_at, 0, sizeof group_changed_at);

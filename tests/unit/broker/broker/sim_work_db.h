@@ -5,12 +5,17 @@
 #include "rig.h"
 
 enum { LANES = 3, GROUPS = 2, MAX_MESSAGES = 400 };
-enum { LEASE_US = 2 * 1000 * 1000, MAX_IN_FLIGHT = 7, LOOK_US = 100 * 1000 };
+enum {
+    LEASE_US = 2 * 1000 * 1000,
+    MAX_IN_FLIGHT = 7,
+    KEY_MAX_IN_FLIGHT = 4,
+    LOOK_US = 100 * 1000
+};
 
 struct delivery { // of a message, for a group
     enum { NEW, HELD, RETURNED, DONE } state;
     uint8_t lease[16]; // the last one
-    uint64_t until_us; // HELD
+    uint64_t until_us; // HELD; RETURNED: not available before
     int failed;
 };
 
@@ -24,7 +29,10 @@ struct work_lane {
 extern struct work_lane lanes[LANES + 1]; // from 1
 extern const char *const group_names[GROUPS];
 
-void work_reset(bool limited); // limited: a group may have MAX_IN_FLIGHT messages
+// Limits of each group: MAX_IN_FLIGHT messages, and KEY_MAX_IN_FLIGHT of a key ("p1" has two
+// priorities).
+enum { LIMIT_QUEUE = 1, LIMIT_KEYS = 2 };
+void work_reset(unsigned limits);
 uint64_t roll(uint64_t below); // of the test
 const char *name_of(unsigned lane);
 void push_elsewhere(unsigned lane, unsigned n); // by another server
