@@ -44,6 +44,7 @@ static int doctor(struct cli *cli)
     if (rc == CLI_OK && healthy) { // they need the database
         check_maintenance(&d);
         check_database(&d);
+        doctor_work(&d);
     }
     if (pg)
         doctor_postgres(&d, pg);
@@ -249,9 +250,11 @@ const struct cli_command cli_doctor = {
     .name = "doctor",
     .args = "",
     .summary = "check a server and its PostgreSQL, with advice",
-    .about = "Looks at health, versions, clocks, connections, the file buffer and dead rows; "
-             "with --pg also at rights, settings, all connections, transactions that block "
-             "vacuum, replication slots and disk. Exit code 5: something is bad.",
+    .about =
+        "Looks at health, versions, clocks, connections, the file buffer, dead rows, backlogs, "
+        "dead letters, background work, traces and the certificate; with --pg also at rights, "
+        "settings, all connections, transactions that block "
+        "vacuum, replication slots and disk. Exit code 5: something is bad.",
     .examples = "queen doctor|checks through the server only\n"
                 "queen doctor --pg 'host=db user=queen dbname=queen'|PostgreSQL as well",
     CLI_OPTIONS(options),

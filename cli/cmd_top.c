@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/pick.h"
 #include "cli/screen.h"
+#include "cli/series.h"
 #include "cli/spark.h"
 #include "cli/stop.h"
 #include "cli/table.h"
@@ -44,6 +45,7 @@ struct top {
     double last[N_FIGURES], rates[N_FIGURES];
     struct spark trends[N_FIGURES];
     double cpu_us, cpu_percent, pool_size, pool_active, waiting_calls, parked, rss;
+    double buffered, delayed, retrying, dead, failed_chores;
     unsigned n_samples;
     struct queue_row *queues;
     size_t n_queues;
@@ -113,34 +115,15 @@ static int sample(struct top *t)
     return rc;
 }
 
-// The sum of all series whose name starts with name.
-static double metric(span text, const char *name)
-{
-    span line;
-    double sum = 0, v;
-    size_t len = strlen(name);
-
-    while (str_split(&text, '\n', &line)) {
-        if (!str_starts(line, (span){name, len}) ||
-            (line.len > len && line.ptr[len] != ' ' && line.ptr[len] != '{'))
-            continue;
-        const char *space = memrchr(line.ptr, ' ', line.len);
-        if (space &&
-            str_parse_double((span){space + 1, line.len - (size_t)(space + 1 - line.ptr)}, &v))
-            sum += v;
-    }
-    return sum;
-}
-
 static int read_metrics(struct top *t, span text)
 {
     uint64_t now = clock_mono_us();
     double seconds = (double)(now - t->at_us) / 1e6;
-    double cpu = metric(text, "queen_cpu_user_microseconds_total") +
-                 metric(text, "queen_cpu_system_microseconds_total");
+    double cpu = series_sum(text, "queen_cpu_user_microseconds_total") +
+                 series_sum(text, "queen_cpu_system_microseconds_total");
 
     for (unsigned i = 0; i < N_FIGURES; i++) {
-        double v = metric(text, figures[i].metric);
+        double v = series_sum(text, figures[i].metric);
         if (t->n_samples > 0) {
             // The counters of a restarted server start from 0.
             t->rates[i] = v >= t->last[i] ? (v - t->last[i]) / seconds : 0;
@@ -151,11 +134,16 @@ static int read_metrics(struct top *t, span text)
     t->cpu_percent =
         t->n_samples > 0 && cpu >= t->cpu_us ? (cpu - t->cpu_us) / seconds / 1e4 : 0;
     t->cpu_us = cpu;
-    t->pool_size = metric(text, "queen_db_pool_size");
-    t->pool_active = metric(text, "queen_db_pool_active");
-    t->waiting_calls = metric(text, "queen_db_queued_calls");
-    t->parked = metric(text, "queen_parked_consumers");
-    t->rss = metric(text, "queen_process_resident_memory_bytes");
+    t->pool_size = series_sum(text, "queen_db_pool_size");
+    t->pool_active = series_sum(text, "queen_db_pool_active");
+    t->waiting_calls = series_sum(text, "queen_db_queued_calls");
+    t->parked = series_sum(text, "queen_parked_consumers");
+    t->rss = series_sum(text, "queen_process_resident_memory_bytes");
+    t->buffered = series_sum(text, "queen_file_buffer_pending");
+    t->delayed = series_sum(text, "queen_queue_delayed");
+    t->retrying = series_sum(text, "queen_queue_retrying");
+    t->dead = series_sum(text, "queen_dlq_depth");
+    t->failed_chores = series_sum(text, "queen_chores_failed_total");
     t->at_us = now;
     t->n_samples++;
     return CLI_OK;
@@ -259,9 +247,13 @@ static void top_draw(struct top *t)
     cell_put_bytes(&b, t->rss);
     buf_printf(
         &b,
-        "   connections %.0f of %.0f busy   calls waiting %.0f   parked %.0f   %sq ends%s\n\n",
+        "   connections %.0f of %.0f busy   calls waiting %.0f   parked %.0f   %sq ends%s\n",
         t->pool_active, t->pool_size, t->waiting_calls, t->parked, out_on(o, OUT_DIM),
         out_off(o));
+    buf_printf(&b,
+               "buffered %.0f   delayed %.0f   retrying %.0f   dead letters %.0f   background "
+               "failures %.0f\n\n",
+               t->buffered, t->delayed, t->retrying, t->dead, t->failed_chores);
     for (unsigned i = 0; i < N_FIGURES; i++) {
         buf_printf(&b, "%-10s", figures[i].title);
         put_count(&b, t->rates[i], 10);
@@ -290,8 +282,10 @@ static void write_json(struct top *t)
     putchar('{');
     for (unsigned i = 0; i < N_FIGURES; i++)
         printf("\"%s\":%.1f,", figures[i].json, t->rates[i]);
-    printf("\"cpuPercent\":%.1f,\"pending\":%lld,\"parkedConsumers\":%.0f}\n", t->cpu_percent,
-           (long long)pending, t->parked);
+    printf("\"cpuPercent\":%.1f,\"pending\":%lld,\"parkedConsumers\":%.0f,\"buffered\":%.0f,"
+           "\"delayed\":%.0f,\"retrying\":%.0f,\"deadLetters\":%.0f,\"failedChores\":%.0f}\n",
+           t->cpu_percent, (long long)pending, t->parked, t->buffered, t->delayed, t->retrying,
+           t->dead, t->failed_chores);
 }
 
 static const struct cli_option options[] = {

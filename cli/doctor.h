@@ -17,6 +17,9 @@ struct doctor {
 void doctor_say(struct doctor *d, enum verdict v, const char *what, const char *advice,
                 const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+// Checks messages and background work, from the server's metrics.
+void doctor_work(struct doctor *d);
+
 // Checks PostgreSQL itself, through a connection of our own.
 void doctor_postgres(struct doctor *d, const char *conninfo);
 

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -28,7 +29,7 @@ def checks(result):
 
 def test_a_healthy_server_is_fine(cli):
     seen = checks(cli("doctor").expect())
-    for name in ("server", "version", "pool", "file buffer", "maintenance", "clock", "cache", "dead rows"):
+    for name in ("server", "version", "pool", "file buffer", "maintenance", "clock", "cache", "dead rows", "background work", "retention"):
         assert seen[name]["verdict"] == "fine" and seen[name]["advice"] is None, seen[name]
 
 
@@ -49,6 +50,7 @@ class Patient:
             "/api/v1/system/maintenance": {"maintenanceMode": False},
             "/api/v1/system/maintenance/pop": {"popMaintenanceMode": False},
             "/api/v1/analytics/postgres-stats": {"timestamp": now, "databaseCache": {"cacheHitRatio": 99.5}, "deadTuples": []},
+            "/metrics/prometheus": {},  # series and value
         }
         answers = self.answers
 
@@ -56,7 +58,8 @@ class Patient:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
-                body = json.dumps(answers[self.path]).encode()
+                answer = answers[self.path]
+                body = ("".join("%s %s\n" % s for s in answer.items()) if self.path == "/metrics/prometheus" else json.dumps(answer)).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -102,6 +105,19 @@ def ago(**kw):
     ("/api/v1/analytics/postgres-stats", {"databaseCache": {"cacheHitRatio": 61.5}}, "cache", "warn", "61.5 %", "shared_buffers"),
     ("/api/v1/analytics/postgres-stats", {"deadTuples": [{"table": "a", "deadTuples": 3}, {"table": "b", "deadTuples": 2000000}]},
      "dead rows", "warn", "2000000 at most, in b", "--pg"),
+    ("/metrics/prometheus", {'queen_queue_oldest_pending_seconds{queue="a b",group="g"}': 901, "queen_queue_oldest_pending_seconds_x": 9e9}, "backlog",
+     "warn", '901 s old, queue="a b",group="g"', "queen group lag"),
+    ("/metrics/prometheus", {'queen_scheduled_due{scope="cluster"}': 3}, "scheduled", "warn", "3 messages are due", "--pg"),
+    ("/metrics/prometheus", {'queen_dlq_depth{scope="cluster"}': 2, 'queen_queue_retrying{queue="a",group="g"}': 7}, "dead letters", "warn",
+     "2 stored, 7 messages wait", "queen dlq redrive"),
+    ("/metrics/prometheus", {'queen_chores_failed_total{chore="rotation"}': 0, 'queen_chores_failed_total{chore="retention"}': 4}, "background work",
+     "warn", '4 failures since the start, chore="retention"', "chores.*"),
+    ("/metrics/prometheus", {"queen_stuck_rows": 5}, "retention", "warn", "5 removed rows", "xmin"),
+    ("/metrics/prometheus", {'queen_trace_spans_total{result="dropped"}': 6}, "traces", "warn", "6 spans dropped", "collector"),
+    ("/metrics/prometheus", {"queen_tls_certificate_expires_timestamp_seconds": int(time.time()) + 86400 * 3}, "certificate", "warn",
+     "expires in", "QUEEN_TLS_CERT"),
+    ("/metrics/prometheus", {"queen_tls_certificate_expires_timestamp_seconds": int(time.time()) - 86400 * 3}, "certificate", "bad",
+     "days ago", "QUEEN_TLS_CERT"),
 ])
 def test_checks_of_the_server(patient, tmp_path, path, fields, name, verdict, found, advice):
     cli = Cli(patient, tmp_path)

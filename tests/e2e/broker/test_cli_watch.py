@@ -26,7 +26,7 @@ def test_top_draws_in_place_and_leaves_the_terminal_as_it_was(alone, queue):
     cli("push", queue, "1", "2", "-q").expect()
     t = cli.terminal("top", "-i", "200ms", columns=120, lines=40).wait_for("q ends").wait_for(queue)
     assert t.text.count("\033[?1049h") == 1 and "\033[?25l" in t.text
-    assert "PENDING" in t.text and "push" in t.text
+    assert "PENDING" in t.text and "push" in t.text and "buffered 0   delayed 0   retrying 0   dead letters 0" in t.text
     cli("push", queue, "-q", input="\n".join(map(str, range(500)))).expect()
     t.wait_for("█").wait_for("502")
     frames = t.text.count("\033[H")
@@ -66,7 +66,8 @@ def test_top_in_tmux(alone, queue, tmp_path):
 def test_top_in_a_pipe_is_lines(cli, queue):
     rows = cli("top", "-i", "100ms", "-n", 2).expect().rows
     assert len(rows) == 2 and set(rows[0]) == {"pushPerSecond", "popPerSecond", "ackPerSecond", "requestsPerSecond", "cpuPercent",
-                                               "pending", "parkedConsumers"}
+                                               "pending", "parkedConsumers", "buffered", "delayed", "retrying", "deadLetters",
+                                               "failedChores"}
     assert rows[0]["requestsPerSecond"] > 0
     p = cli.start("top", "-i", "10s")
     time.sleep(0.5)
