@@ -212,7 +212,7 @@ static const struct cli_option rm_options[] = {
 
 static const struct cli_option ls_options[] = {
     {"sort", 0, CLI_TEXT, "ORDER",
-     "name, trouble (not ready first) or behind (views that wait longest first) (name)"},
+     "name, trouble: not ready first, behind: oldest views first (name)"},
     {"limit", 'n', CLI_COUNT, "N", "maximum number of tenants (all)"},
 };
 static const struct cli_command tenant_ls = {
