@@ -120,6 +120,88 @@ static void a_long_poll_that_waits_for_a_connection_does_not_time_out(void **sta
     fake_server_free(b);
 }
 
+// ---- a half-closed connection is not used again ----
+
+struct half {
+    uv_loop_t loop;
+    uv_timer_t look;
+    struct queen_client *client;
+    struct call *first;
+    _Atomic bool arrived, hung_up;
+    int status[2];
+    unsigned n_done;
+    _Atomic unsigned connection; // of the last request
+};
+
+// The answer to the first request comes after the client has closed its side, which the server
+// does not notice.
+static struct fake_answer answer_late(const struct fake_request *r, void *ctx)
+{
+    struct half *h = ctx;
+
+    h->arrived = true;
+    wait_until(h->hung_up);
+    h->connection = r->connection;
+    return (struct fake_answer){.status = 200, .body = "{}", .deaf = r->number == 0};
+}
+
+static void on_half_done(struct queen_response *r, const struct queen_error *e, void *ctx)
+{
+    struct half *h = ctx;
+
+    (void)e;
+    h->status[h->n_done++] = r ? r->status : 0;
+    queen_response_free(r);
+    if (h->n_done == 1)
+        queen_request_start(h->client, &(struct queen_request){.path = "/2", .once = true},
+                            on_half_done, h);
+    else
+        queen_client_close(h->client, NULL, NULL);
+}
+
+static void hang_up_first(uv_timer_t *look)
+{
+    struct half *h = look->data;
+
+    if (!h->arrived)
+        return;
+    call_hang_up(h->first);
+    h->hung_up = true;
+    state_changed();
+    uv_close((uv_handle_t *)look, NULL);
+}
+
+static void request_after_hanging_up(struct half *result)
+{
+    struct half h = {0};
+    struct fake_server *s = fake_server_new(answer_late, &h);
+
+    uv_loop_init(&h.loop);
+    h.client = queen_client_new(
+        &(struct queen_options){.url = fake_server_url(s), .loop = &h.loop}, &err);
+    h.first = call_new(h.client, &(struct queen_request){.path = "/1"}, on_half_done, &h);
+    call_begin(h.first);
+    uv_timer_init(&h.loop, &h.look);
+    h.look.data = &h;
+    uv_timer_start(&h.look, hang_up_first, 1, 1);
+    uv_run(&h.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&h.loop), 0);
+    fake_server_free(s);
+    *result = h;
+}
+
+static void a_half_closed_connection_is_not_used_again(void **state)
+{
+    (void)state;
+    struct half h;
+
+    do // on a busy machine the first answer may come too late
+        request_after_hanging_up(&h);
+    while (h.status[0] == 0);
+    assert_int_equal(h.status[1], 200);
+    assert_int_equal(h.connection, 1);
+}
+
 // ---- processors ----
 
 enum { MANY = 3000 };
@@ -278,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_redirected_extension_is_not_a_success),
         cmocka_unit_test(a_long_poll_that_waits_for_a_connection_does_not_time_out),
+        cmocka_unit_test(a_half_closed_connection_is_not_used_again),
         cmocka_unit_test(an_unanswered_renewal_is_repeated_before_the_claim_expires),
         cmocka_unit_test(partitions_of_others_cost_no_memory_for_their_events),
         cmocka_unit_test(a_list_of_owners_has_a_limit),
