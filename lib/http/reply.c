@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "http/gzip.h"
 #include "http/http_int.h"
 #include "net/addresses.h"
@@ -203,6 +204,7 @@ void http_reply_errf(struct http_req *req, int code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    str_clean_utf8(text, sizeof text, span_of(text)); // it may have been cut
     http_reply_status(req, err_http_status(code), text);
 }
 

@@ -180,7 +180,7 @@ void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
     r->n_cells = 0;
     r->number = number;
     snprintf(r->sqlstate, sizeof r->sqlstate, "%s", sqlstate);
-    snprintf(r->message, sizeof r->message, "%s", message);
+    str_clean_utf8(r->message, sizeof r->message, span_of(message)); // it may be longer
 }
 
 int my_code(unsigned number, const char *sqlstate)

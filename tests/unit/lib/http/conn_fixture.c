@@ -78,6 +78,11 @@ static void ask(struct http_req *req)
 
 static void be_away(struct http_req *req) { http_reply_err(req, QE_PG_AWAY); }
 
+static void cut(struct http_req *req)
+{
+    http_reply_errf(req, QE_BAD_PARAM, "no \"%.*s\"", 2, "a\u0436");
+}
+
 static void nothing(struct http_req *req) { http_reply_empty(req, 204); }
 
 static const char *const params[] = {"a", "n", "b", "filter", NULL};
@@ -91,6 +96,7 @@ ROUTE(park_lightly, HTTP_GET, "/park-lightly");
 ROUTE(big, HTTP_GET, "/big");
 ROUTE(ask, HTTP_GET, "/ask/:name");
 ROUTE(be_away, HTTP_GET, "/fail");
+ROUTE(cut, HTTP_GET, "/cut");
 ROUTE(nothing, HTTP_GET, "/nothing");
 static const struct http_route r_contract = {.verb = HTTP_GET,
                                              .path = "/contract",
@@ -103,8 +109,8 @@ static const struct http_route r_destroy = {.verb = HTTP_DELETE,
                                             .query = params,
                                             .unknown = UNKNOWN_OR_EMPTY_REFUSED};
 static const struct http_route *const table[] = {
-    &r_echo,    &r_park,    &r_park_without_hook, &r_park_lightly, &r_big, &r_ask,
-    &r_be_away, &r_nothing, &r_contract,          &r_destroy,      NULL};
+    &r_echo,    &r_park, &r_park_without_hook, &r_park_lightly, &r_big,     &r_ask,
+    &r_be_away, &r_cut,  &r_nothing,           &r_contract,     &r_destroy, NULL};
 
 // ---- a server and one client ----
 

@@ -380,11 +380,22 @@ static void bodies_in_flight_are_limited(void **state)
     close(first);
 }
 
+// A name in it may have been cut inside a character, which is no JSON.
+static void an_error_is_always_utf8(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    send_text(GET("/cut"));
+    turns(2);
+    assert_answer(400, "{\"error\":\"no \\\"a?\\\"\"}");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(an_answer_carries_its_headers),
+        T(an_error_is_always_utf8),
         T(parameters_and_queries_are_decoded),
         T(unknown_paths_and_verbs_get_different_answers),
         T(unknown_query_parameters_are_refused),
