@@ -1,10 +1,11 @@
 """Consumer groups, queue mode and subscriptions: semantics 5 and 6."""
+import json
 import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness import QUEUE_MODE, Background, let_arrive, patience
+from harness import QUEUE_MODE, Background, let_arrive, patience, wait_until
 
 
 def drained(broker, queue, **params):
@@ -30,6 +31,19 @@ def test_leases_of_one_group_do_not_hinder_another(broker, queue):
     assert broker.ack(held[0][0])["success"] is True
     assert broker.take(queue, "p", consumerGroup="g1")[0]["data"] == 2
     assert broker.take(queue, "p", consumerGroup="g2") == []
+
+
+def test_a_group_that_is_deleted_takes_no_messages_from_another(broker, queue, sql):
+    """A session deletes the group, and the broker finds out when it claims for it."""
+    broker.configure(queue, leaseTime=2)
+    broker.put(queue, ["a"], partition="p")
+    assert [m["data"] for m in broker.take(queue, consumerGroup="g1")] == ["a"]
+    assert drained(broker, queue, consumerGroup="g2") == ["a"]
+    sql("select status from queen.delete_group(%s)", json.dumps({"group": "g2", "queue": queue}))
+    broker.put(queue, ["b"], partition="p")
+    broker.drain(queue, consumerGroup="g2")
+    wait_until(lambda: [m["data"] for m in broker.take(queue, consumerGroup="g1", batch=10)] == ["a", "b"], patience(10),
+               "the lease has ended")
 
 
 def test_a_failure_in_one_group_does_not_touch_another(broker, queue):
