@@ -2,7 +2,7 @@
 //
 //     make demo                                      # in another terminal; wait for "Running"
 //     node tools/screenshots.mjs [FOLDER]            # docs/images
-//     node tools/screenshots.mjs --all /tmp/shots    # also dark, and as wide as a phone
+//     node tools/screenshots.mjs --all /tmp/shots    # also dark, and as wide as a phone; ONLY=part-of-a-name: some pages
 //
 // BROKER_URL and PLATFORM_URL replace http://localhost:6632/ and http://localhost:6642/.
 import { mkdirSync } from "node:fs";
@@ -25,16 +25,15 @@ const ask = async (base, what, body) => {
     return answer.json();
 };
 
-// A message that has failed and waits for its next attempt.
-const soon = new Date(Date.now() + 60000).toISOString(); // so that it still waits when its picture is taken
-const retry = (await ask(BROKER, "api/v1/scheduled?kind=retry&limit=50&from=" + soon)).scheduled.sort((a, b) => (b.attempt ?? 0) - (a.attempt ?? 0))[0];
-const failed = retry && (await ask(BROKER, `api/v1/messages/timeline?queue=${retry.queue}&transactionId=${encodeURIComponent(retry.transactionId)}`)).messages[0];
-const tenant = (await ask(PLATFORM, "api/v1/tenants")).tenants[0].tenant;
-await ask(PLATFORM, `api/v1/tenants/${tenant}/segments`, {
-    name: "rich in Lisbon or Porto",
-    filter: { and: [{ attribute: "wallet_balance", operator: "gt", value: 50 }, { or: [{ attribute: "city", operator: "eq", value: "Lisbon" }, { attribute: "city", operator: "eq", value: "Porto" }] }] },
-});
-for (let i = 0; i < 3; i++) await ask(PLATFORM, `api/v1/tenants/${tenant}/segments/${encodeURIComponent("rich in Lisbon or Porto")}/count`, {});
+// A message that has failed, with as many attempts as there are, and still waits for its next one.
+const retries = async () => (await ask(BROKER, "api/v1/scheduled?kind=retry&limit=1000&from=" + new Date(Date.now() + 20000).toISOString())).scheduled;
+const waiting = async () => {
+    const retry = (await retries()).sort((a, b) => (b.attempt ?? 0) - (a.attempt ?? 0))[0];
+    return retry && (await ask(BROKER, `api/v1/messages/timeline?queue=${retry.queue}&transactionId=${encodeURIComponent(retry.transactionId)}`)).messages[0];
+};
+const tenant = (await ask(PLATFORM, "api/v1/tenants?limit=1")).tenants[0].tenant;
+const campaign = (await ask(PLATFORM, `api/v1/tenants/${tenant}/campaigns`)).campaigns.sort((a, b) => b.runs - a.runs)[0];
+const SEGMENT = "rich in Lisbon or Porto"; // made by the demo
 
 // name, server, place
 const PAGES = [
@@ -42,14 +41,15 @@ const PAGES = [
     ["partitions", BROKER, "#/queues/orders?tab=partitions"], ["groups-of-queue", BROKER, "#/queues/orders?tab=groups"],
     ["messages", BROKER, "#/queues/payments?tab=messages"], ["options", BROKER, "#/queues/payments?tab=options"],
     ["groups", BROKER, "#/groups"], ["group", BROKER, "#/groups/analytics/orders"],
-    ["message", BROKER, failed ? "#/message/" + failed.id : "#/"], ["search", BROKER, "#/search?q=cus"],
+    ["message", BROKER, async () => "#/message/" + (await waiting()).id], ["search", BROKER, "#/search?q=cus"],
     ["dead-letters", BROKER, "#/dead-letters"], ["scheduled", BROKER, "#/scheduled"], ["recurring", BROKER, "#/scheduled?tab=recurring"],
-    ["processors", BROKER, "#/processors"], ["traces", BROKER, "#/traces"], ["system", BROKER, "#/system"], ["audit", BROKER, "#/audit"], ["settings", BROKER, "#/settings"],
+    ["processors", BROKER, "#/processors"], ["owners", BROKER, "#/groups/aggregator/telemetry?tab=owners"], ["streams", BROKER, "#/streams"], ["traces", BROKER, "#/traces"], ["trace", BROKER, "#/traces/orders"],
+    ["system", BROKER, "#/system"], ["audit", BROKER, "#/audit"], ["settings", BROKER, "#/settings"],
     ["keys", BROKER, "#/keys"],
     ["platform", PLATFORM, "#/"], ["tenants", PLATFORM, "#/tenants"], ["tenant", PLATFORM, "#/tenants/" + tenant], ["pools", PLATFORM, "#/pools"],
-    ["segment", PLATFORM, `#/tenants/${tenant}/segments/${encodeURIComponent("rich in Lisbon or Porto")}`],
+    ["segment", PLATFORM, `#/tenants/${tenant}/segments/${encodeURIComponent(SEGMENT)}`], ["campaign", PLATFORM, `#/tenants/${tenant}/campaigns/${campaign.id}`], ["platform-audit", PLATFORM, "#/audit"],
 ];
-const LOOKS = [["", "light", 1280], ["-dark", "dark", 1280], ["-phone", "light", 390]];
+const LOOKS = [["", "light", 1440], ["-dark", "dark", 1440], ["-phone", "light", 390], ["-phone-dark", "dark", 390]];
 
 mkdirSync(folder, { recursive: true });
 const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ["--no-sandbox", "--disable-gpu", "--no-first-run"] });
@@ -63,7 +63,7 @@ for (const [suffix, scheme, width] of LOOKS) {
     for (const [name, base, hash] of PAGES) {
         if (only && !name.includes(only)) continue;
         await page.goto("about:blank");
-        await page.goto(base + hash);
+        await page.goto(base + (typeof hash === "function" ? await hash() : hash));
         await page.waitForSelector("h1, .empty");
         await page.waitForFunction(() => document.querySelector(".skeleton") === null);
         await page.waitForNetworkIdle({ idleTime: 300 }).catch(() => undefined); // live pages are never idle

@@ -126,22 +126,25 @@ function App() {
     const section = place.path[0] ?? "";
     // Who may not see the overview begins with the first page that is permitted.
     const current = section === "" ? pages[0] : pages.find((p) => p.id === section);
+    const [menu, setMenu] = useState(false); // only on a phone it can be closed
     const isForbidden = !current && PAGES.some((p) => p.id === section);
 
     useEffect(() => {
         document.title = [place.path[1], current?.label ?? "Message", "Queen"].filter(Boolean).join(" · ");
         document.getElementById("main")?.scrollTo(0, 0);
+        setMenu(false);
     }, [place.path.join("/")]);
 
     if (conn.denied) return <Login />;
     return (
         <div class="frame">
             <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to content</a>
-            <nav class="menu" aria-label="Pages"><div class="menu-inner">
+            <nav class={"menu" + (menu ? " open" : "")} aria-label="Pages"><div class="menu-inner">
                 <a class="brand" href={link([])}>
                     <svg viewBox="0 0 16 16" width="22" height="22" aria-hidden="true"><rect width="16" height="16" rx="4" /><path d="M3 11V5l2.5 3L8 4l2.5 4L13 5v6z" /></svg>
                     {isPlatform ? "Queen platform" : "Queen"}
                 </a>
+                <button type="button" class="menu-toggle" aria-expanded={menu} onClick={() => setMenu(!menu)}>Menu</button>
                 <ul>
                     {pages.map((p) => (
                         <li key={p.id}><a href={link(p.id ? [p.id] : [])} aria-current={p === current ? "page" : undefined}>{p.label}</a></li>

@@ -99,6 +99,33 @@ export const actions = ({ page, open, seen, gone, button, click, fill, api, unti
         await other.close();
     },
 
+    /** Figures move within seconds, and every chart of the overview has its history. */
+    async figures() {
+        await open("#/");
+        await seen("Needs attention");
+        let pushed = 0;
+        await until("the rate is that of the last seconds", async () => {
+            await api("POST", "api/v1/push", { items: Array.from({ length: 50 }, () => ({ queue: "shared-figures", payload: ++pushed })) });
+            return page.evaluate(() => document.querySelector(".tile-note")?.innerText === "now" && parseFloat(document.querySelector(".tile-value").innerText) > 0);
+        }, 10 * page.getDefaultTimeout()); // on a busy machine the page asks every 15 s, and three answers are needed
+        for (const label of ["Messages per second", "Backlog", "Time from push to delivery", "Age of the oldest pending message", "Retries waiting", "Dead letters", "Messages in the file buffers",
+            "CPU in percent of a core", "Failed calls"])
+            await page.waitForFunction((l) => document.querySelector(`.chart[aria-label^="${l}: "]`)?.ariaLabel.match(/\d/), {}, label);
+        for (const range of ["6h", "24h", "7d"]) {
+            await click(range);
+            await page.waitForFunction((r) => location.hash.includes(r) && document.querySelectorAll(".chart canvas").length >= 9, {}, range);
+        }
+    },
+
+    /** Traces by name, and from one to its message. */
+    async traces() {
+        await open("#/traces");
+        await (await page.waitForSelector("::-p-xpath(//tbody//a[.//bdi[text()='audit']])")).click();
+        await seen("booked");
+        await (await page.waitForSelector("tbody a")).click();
+        await seen("completed at the first attempt");
+    },
+
     /** Stream queries and the changes of owners. */
     async streams() {
         await open("#/streams");

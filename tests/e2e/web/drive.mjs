@@ -52,9 +52,11 @@ const fill = async (selector, value) => {
     await field.click({ clickCount: 3 });
     await field.type(value);
 };
+/** The field of a dialog that has this label. */
+const field = (label, kind = "input") => page.waitForSelector(`dialog ::-p-xpath(.//label[normalize-space(text()[1])='${label}' or normalize-space(span)='${label}']//${kind})`);
 const api = async (method, url, body) => (await fetch(base + url, { method, ...(body ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {}) })).json();
-const until = async (what, f) => {
-    const end = Date.now() + PATIENCE;
+const until = async (what, f, patience = PATIENCE) => {
+    const end = Date.now() + patience;
     for (;;) {
         if (await f()) return;
         assert(Date.now() < end, "did not happen: " + what);
@@ -132,6 +134,21 @@ const scenarios = {
         await click("Save", "dialog");
         await until("the lease time is saved", async () => (await read()).leaseTime === 77);
         assert.deepEqual(await read(), { ...before, leaseTime: 77 });
+        await seen("delivered again later, at most 29 deliveries: fixed, from 5 s");
+        // A retry policy by the form, then none.
+        await click("Configure");
+        await field("Delays", "select").then((s) => s.select("list"));
+        await (await field("Delays (s)")).type("1, 5, 15");
+        await (await field("Attempts")).click({ clickCount: 3 });
+        await page.keyboard.type("4");
+        await click("Save", "dialog");
+        await until("the policy is saved", async () => (await read()).retryPolicy?.maxAttempts === 4);
+        assert.deepEqual([(await read()).retryPolicy.strategy, (await read()).retryPolicy.delays, (await read()).retryPolicy.mode], ["list", [1, 5, 15], "scheduled"]);
+        await seen("at most 4 deliveries: after 1 s, 5 s, 15 s");
+        await click("Configure");
+        await field("When a message fails", "select").then((s) => s.select(""));
+        await click("Save", "dialog");
+        await until("there is no policy", async () => (await read()).retryPolicy === undefined);
     },
 
     /** Search and order are the server's. */
@@ -257,6 +274,13 @@ const scenarios = {
         await until("it continues", async () => !(await one()).paused);
         await row("Run now");
         await until("it has run", async () => (await one()).runs === 1);
+        await row("weekly");
+        await seen("Next runs, local time");
+        await page.waitForFunction(() => document.querySelectorAll("dialog .preview")[0]?.children.length === 5);
+        await page.waitForSelector("dialog .preview a ~ .badge"); // the last run and its state
+        await axe("a recurring message");
+        await page.keyboard.press("Escape");
+        await page.waitForFunction(() => document.querySelector("dialog") === null);
         await row("Delete");
         await click("Delete", "dialog");
         await until("it is deleted", async () => (await one()) === undefined);
@@ -490,6 +514,13 @@ const scenarios = {
             await open(hash);
             await check(hash);
         }
+        await open("#/tenants");
+        await fill("input[aria-label='Name contains']", "none-such");
+        await seen("No tenant matches.");
+        await fill("input[aria-label='Name contains']", "SHO");
+        await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+        await page.select("select[aria-label=Order]", "behind");
+        await seen("current");
         await open("#/tenants/shop/segments");
         await page.waitForSelector(".node select");
         await page.select("select[aria-label=Attribute]", "city");
@@ -544,6 +575,9 @@ const scenarios = {
             await page.waitForFunction(() => document.querySelector(".skeleton") === null);
             assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash);
         }
+        await click("Menu");
+        await (await page.waitForSelector("::-p-xpath(//nav//a[text()='Dead letters'])")).click();
+        await page.waitForFunction(() => document.querySelector("h1")?.innerText === "Dead letters" && document.querySelector(".menu.open") === null);
     },
 };
 

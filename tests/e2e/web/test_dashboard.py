@@ -142,6 +142,14 @@ def test_streams_and_changes_of_owners_are_shown(shop):
     drive(shop, "streams", stream="totals")
 
 
+def test_figures_are_those_of_the_last_seconds(shop):
+    drive(shop, "figures")
+
+
+def test_traces_lead_to_their_message(shop):
+    drive(shop, "traces")
+
+
 def test_tabs_share_their_answers(shop):
     shop.put("shared-figures", [1])
     drive(shop, "tabs")

@@ -1,6 +1,7 @@
 // API keys: list, create, revoke. The secret of a new key is shown once.
 import { useState } from "preact/hooks";
 import { request, seg, usePoll } from "../api";
+import { may } from "../identity";
 import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Opener, Problem, Skeleton, Time } from "../parts/basic";
 
 interface ApiKey { id: string; name: string; role: string | null; allow: string | null; createdAt: string; createdBy: string | null; expiresAt: string | null; expired: boolean }
@@ -37,7 +38,7 @@ export function KeysPage() {
                                     <td><Time at={k.createdAt} /></td>
                                     <td>{k.createdBy ? <bdi>{k.createdBy}</bdi> : "–"}</td>
                                     <td>{k.expired ? <Badge tone="bad">expired</Badge> : <Time at={k.expiresAt} />}</td>
-                                    <td class="num"><button type="button" class="danger" onClick={() => setRevoking(k)} aria-label={"Revoke " + k.name}>Revoke</button></td>
+                                    <td class="num">{may("revoke_key") && <button type="button" class="danger" onClick={() => setRevoking(k)} aria-label={"Revoke " + k.name}>Revoke</button>}</td>
                                 </tr>
                             ))}</tbody>
                         </table>

@@ -71,6 +71,8 @@ const MOST_PAGES = 20;
 const SHOWN = new Set(["id", "transactionId", "partitionId", "queuePath", "queue", "partition", "namespace", "task", "status", "isEncrypted", "traceId", "producerSub", "createdAt",
     "errorMessage", "retryCount", "leaseExpiresAt", "queueConfig", "mode", "consumerGroups", "attempts", "payload", "data", "kind", "scheduledAt", "bytes"]);
 
+const TRACE = ["traceparent", "tracestate"]; // W3C trace context
+
 export function MessageView({ message: m, reload }: { message: TimelineMessage; reload?: () => void }) {
     const now = useNow();
     const path = `api/v1/messages/${seg(m.partitionId)}/${seg(m.transactionId)}`;
@@ -90,7 +92,8 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
         if (r.messageId && r.messageId !== m.id) go(["message", r.messageId]);
         else reload?.();
     };
-    const d = detail.data, headers = d ? Object.entries(d as unknown as Record<string, Json>).filter(([k, v]) => !SHOWN.has(k) && v !== null) : [];
+    const d = detail.data, header = (k: string) => (d as unknown as Record<string, Json> | undefined)?.[k];
+    const headers = d ? Object.entries(d as unknown as Record<string, Json>).filter(([k, v]) => !SHOWN.has(k) && !TRACE.includes(k) && v !== null) : [];
     return (
         <>
             <Card title={<span class="mono"><bdi>{m.transactionId}</bdi></span>} side={<State value={m.status} />}>
@@ -116,8 +119,12 @@ export function MessageView({ message: m, reload }: { message: TimelineMessage; 
                         {d?.producerSub && <><dt>Producer</dt><dd><bdi>{d.producerSub}</bdi></dd></>}
                         {d?.traceId && <><dt>Trace id</dt><dd class="mono">{d.traceId}</dd></>}
                         {d?.isEncrypted && <><dt>Storage</dt><dd>encrypted at rest</dd></>}
-                        {headers.map(([k, v]) => <><dt key={k}><bdi>{k}</bdi></dt><dd class="mono"><bdi>{typeof v === "string" ? v : JSON.stringify(v)}</bdi></dd></>)}
+                        {TRACE.filter((k) => header(k)).map((k) => <><dt key={k}>{k}</dt><dd class="mono"><bdi>{String(header(k))}</bdi></dd></>)}
                     </dl>
+                    <h3>Headers</h3>
+                    {!d ? <Skeleton rows={1} /> : headers.length === 0 ? <p class="dim">None.</p> : (
+                        <dl class="facts">{headers.map(([k, v]) => <><dt key={k}><bdi>{k}</bdi></dt><dd class="mono"><bdi>{typeof v === "string" ? v : JSON.stringify(v)}</bdi></dd></>)}</dl>
+                    )}
                     {!isScheduled && <Traces path={`api/v1/traces/${seg(m.partitionId)}/${seg(m.transactionId)}`} />}
                 </Card>
                 <Card title="Payload">

@@ -4,8 +4,9 @@ import { query, request, seg, usePoll, type Json } from "../api";
 import { count, duration, durationShort, plural, rate } from "../format";
 import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Opener, Pager, Problem, SearchBox, Skeleton, State, Tabs, Tile, Time } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
-import { ConfigureDialog } from "../parts/configure";
+import { ConfigureDialog, OPTIONS } from "../parts/configure";
 import { PartitionMap } from "../parts/heat";
+import { describePolicy } from "../parts/policy";
 import { RangePicker, useHistory, useRange } from "../parts/range";
 import { SeekDialog } from "../parts/seek";
 import { go, link, setParams, usePlace } from "../router";
@@ -152,7 +153,7 @@ function Groups({ name }: { name: string }) {
             {!groups.data ? <Skeleton rows={3} /> : rows.length === 0 ? <Empty>No consumer has popped from this queue yet.</Empty> : (
                 <div class="scroll" tabIndex={0} role="group" aria-label="Table">
                     <table>
-                        <thead><tr><th>Group</th><th>State</th><th class="num">Behind</th><th class="num">Oldest</th><th class="num">Partitions behind</th><th /></tr></thead>
+                        <thead><tr><th>Group</th><th>State</th><th class="num">Behind</th><th class="num">Oldest</th><th class="num">Partitions behind</th><th><span class="sr">Actions</span></th></tr></thead>
                         <tbody>
                             {rows.map((g) => (
                                 <tr key={g.name}>
@@ -161,7 +162,7 @@ function Groups({ name }: { name: string }) {
                                     <td class="num">{plural(g.totalLag, "message")}</td>
                                     <td class="num">{g.maxTimeLag ? duration(g.maxTimeLag) : "–"}</td>
                                     <td class="num">{count(g.partitionsWithLag)} of {count(g.members)}</td>
-                                    <td class="num"><Opener op="seek_group" label="Seek" onClick={() => setSeek(g)} /></td>
+                                    <td class="num row-actions"><Opener op="seek_group" label="Seek" onClick={() => setSeek(g)} /></td>
                                 </tr>
                             ))}
                         </tbody>
@@ -217,18 +218,37 @@ export function MessageTable({ rows }: { rows: MessageRow[] }) {
     );
 }
 
+function optionValue(v: Json): preact.JSX.Element {
+    if (typeof v === "boolean") return <Badge tone={v ? "ok" : "idle"}>{v ? "on" : "off"}</Badge>;
+    return <span class="mono">{typeof v === "number" ? v.toLocaleString("en-US") : String(v)}</span>;
+}
+
+/** What is in effect, in the words of the form that changes it. */
 function Options({ detail }: { detail: QueueDetail }) {
+    const o = detail.queue.options, known = new Set([...OPTIONS.map((x) => x.name), "retryPolicy"]);
+    const row = (name: string, label: string, unit: string | undefined, help: string, v: Json) => (
+        <tr key={name}><td>{label}<div class="dim small mono">{name}</div></td><td class="nowrap">{optionValue(v)}{unit && typeof v === "number" && <span class="dim"> {unit}</span>}</td><td class="wide dim">{help}</td></tr>
+    );
     return (
-        <Card title="Options">
-            <dl class="facts">
-                <dt>Namespace</dt><dd><bdi>{detail.queue.namespace || "–"}</bdi></dd>
-                <dt>Task</dt><dd><bdi>{detail.queue.task || "–"}</bdi></dd>
-                <dt>Created</dt><dd><Time at={detail.queue.createdAt} exact /></dd>
-                {Object.entries(detail.queue.options).map(([k, v]) => (
-                    <><dt key={k}>{k}</dt><dd>{typeof v === "boolean" ? <Badge tone={v ? "ok" : "idle"}>{v ? "on" : "off"}</Badge> : <span class="mono">{typeof v === "object" ? JSON.stringify(v) : String(v)}</span>}</dd></>
-                ))}
-            </dl>
-        </Card>
+        <>
+            <Card title="Retry policy">
+                <p>{describePolicy(o.retryPolicy)}</p>
+            </Card>
+            <Card title="Options in effect">
+                <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                    <table>
+                        <thead><tr><th>Option</th><th>Value</th><th>Meaning</th></tr></thead>
+                        <tbody>
+                            <tr><td>Namespace</td><td><bdi>{detail.queue.namespace || "–"}</bdi></td><td class="wide dim">Pops can name a namespace instead of a queue.</td></tr>
+                            <tr><td>Task</td><td><bdi>{detail.queue.task || "–"}</bdi></td><td class="wide dim">Likewise, within a namespace.</td></tr>
+                            {OPTIONS.filter((x) => o[x.name] !== undefined && o[x.name] !== null).map((x) => row(x.name, x.label, x.unit, x.help, o[x.name]!))}
+                            {Object.entries(o).filter(([k, v]) => !known.has(k) && v !== null).map(([k, v]) => row(k, k === "retentionEnabled" ? "Retention is on" : k, undefined, k === "retentionEnabled" ? "Follows from the two retention times." : "", typeof v === "object" ? JSON.stringify(v) : v))}
+                        </tbody>
+                    </table>
+                </div>
+                <p class="dim">Created <Time at={detail.queue.createdAt} exact />.</p>
+            </Card>
+        </>
     );
 }
 

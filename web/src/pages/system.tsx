@@ -9,7 +9,8 @@ import { RangePicker, useRange } from "../parts/range";
 import type { Status } from "../types";
 
 interface Holder { kind: string; pid: number | null; name: string | null; user: string | null; state: string | null; startedAt: string | null; ageSeconds: number | null; xminAge: number | null; query: string | null }
-interface Shared { enabled: boolean; server_id: string; server_health: { servers_tracked: number; servers_alive: number; servers_dead: number; restarts_detected: number }; queue_config_cache: { hit_rate: number } }
+interface Peer { hostname: string; port: number; resolved: boolean; is_self: boolean; resolved_ip?: string; learned_server_id?: string }
+interface Shared { enabled: boolean; server_id: string; transport?: { peers: Peer[] }; server_health: { servers_tracked: number; servers_alive: number; servers_dead: number; restarts_detected: number }; queue_config_cache: { hit_rate: number } }
 interface Batches { batchEfficiency: { push: number | null; pop: number | null; ack: number | null } }
 interface Metrics { uptime: number; requests: { total: number; rate: number }; database: { poolSize: number; idleConnections: number; waitingRequests: number }; memory: { rss: number }; cpu: { user: number; system: number } }
 interface Buffers { pending: number; failed: number; dbHealthy: boolean }
@@ -64,12 +65,15 @@ export function SystemPage() {
                 <Card title="Database connections"><Chart label="Database connections" times={times} lines={pool} format={(n) => n.toFixed(n % 1 ? 1 : 0)} range={range.seconds} /></Card>
                 {may("maintenance") && <Maintenance />}
             </div>
-            <Holders list={pg.data?.oldTransactions as Holder[] | undefined} />
             <div class="grid2">
                 <Card title="Brokers">
                     <dl class="facts">
                         <dt>This broker</dt><dd><bdi>{shared.data?.server_id ?? "–"}</bdi></dd>
                         <dt>Peers</dt><dd>{!shared.data ? "–" : !shared.data.enabled ? "none configured" : <>{count(shared.data.server_health.servers_alive)} alive{shared.data.server_health.servers_dead > 0 && <> <Badge tone="bad">{count(shared.data.server_health.servers_dead)} silent</Badge></>}, {count(shared.data.server_health.restarts_detected)} restarts seen</>}</dd>
+                        {shared.data?.transport?.peers.filter((p) => !p.is_self).map((p) => (
+                            <><dt key={p.hostname + p.port}><bdi>{p.hostname}:{p.port}</bdi></dt>
+                                <dd>{p.learned_server_id ? <><Badge tone="ok">connected</Badge> <bdi class="dim">{p.learned_server_id}</bdi></> : p.resolved ? <Badge tone="warn">no answer yet</Badge> : <Badge tone="bad">name not found</Badge>}</dd></>
+                        ))}
                         <dt>Queue options from the cache</dt><dd>{shared.data ? (shared.data.queue_config_cache.hit_rate * 100).toFixed(1) + " %" : "–"}</dd>
                     </dl>
                 </Card>
@@ -134,25 +138,49 @@ function table(rows: unknown): { columns: string[]; rows: Record<string, Json>[]
     return { columns: Object.keys(rows[0] as object), rows: rows as Record<string, Json>[] };
 }
 
+// Sections of the report, in the order of their use. The rest follows closed.
+const SECTIONS: [string, string][] = [
+    ["deadTuples", "Vacuum: dead rows by table"], ["autovacuumStatus", "Vacuum: last runs by table"], ["activeQueries", "Statements that run now"], ["tableSizes", "Sizes of tables"],
+    ["hotUpdates", "Updates within a page (HOT)"], ["tableCache", "Cache hits of tables"], ["indexCache", "Cache hits of indexes"], ["bufferUsage", "Shared buffers by table"],
+];
+const HIDDEN = new Set(["schema", "totalSizeBytes", "tableSizeBytes", "indexSizeBytes"]);
+
+function cellOf(column: string, v: Json | undefined): preact.JSX.Element | string {
+    if (v === null || v === undefined) return "–";
+    if (/^last/.test(column) && typeof v === "string") return <Time at={v} />;
+    if (typeof v === "number") return (v % 1 ? v.toFixed(2) : count(v)) + (/ratio|percentage/i.test(column) ? " %" : "");
+    return typeof v === "object" ? JSON.stringify(v) : String(v);
+}
+
 function Postgres({ pg, error }: { pg: Pg | undefined; error: string | undefined }) {
     if (!pg) return error ? <Problem text={error} /> : <Skeleton rows={6} />;
     const title = (key: string) => key.replace(/([A-Z])/g, " $1").toLowerCase().replace(/^./, (c) => c.toUpperCase());
+    const config = pg.bufferConfig as { sharedBuffersSize?: string } | undefined;
     return (
         <>
-            {Object.entries(pg).filter(([key]) => key !== "oldTransactions").map(([key, value]) => {
-                const t = table(value);
-                return t && (
-                    <Card key={key} title={"PostgreSQL: " + title(key).toLowerCase()}>
-                        <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
-                            <thead><tr>{t.columns.map((c) => <th key={c} class={typeof t.rows[0]![c] === "number" ? "num" : ""}>{title(c)}</th>)}</tr></thead>
-                            <tbody>{t.rows.slice(0, 30).map((r, i) => (
-                                <tr key={i}>{t.columns.map((c) => {
-                                    const v = r[c];
-                                    return <td key={c} class={typeof v === "number" ? "num" : "wide"}><bdi>{v === null || v === undefined ? "–" : typeof v === "number" ? (v % 1 ? v.toFixed(2) : count(v)) : typeof v === "object" ? JSON.stringify(v) : String(v)}</bdi></td>;
-                                })}</tr>
-                            ))}</tbody>
-                        </table></div>
-                    </Card>
+            <h2 class="section">PostgreSQL</h2>
+            <div class="tiles">
+                <Tile label="Database" value={<bdi>{pg.database}</bdi>} />
+                <Tile label="Cache hits" value={pg.databaseCache.cacheHitRatio.toFixed(1)} unit="%" note="of its block reads" />
+                <Tile label="Shared buffers" value={config?.sharedBuffersSize ?? "–"} />
+                <Tile label="Old transactions" value={count((pg.oldTransactions as unknown[] | undefined)?.length)} tone={(pg.oldTransactions as unknown[] | undefined)?.length ? "warn" : undefined} note="hold back vacuum" />
+            </div>
+            <Holders list={pg.oldTransactions as Holder[] | undefined} />
+            {SECTIONS.map(([key, label], n) => {
+                const t = table(pg[key]);
+                const columns = t?.columns.filter((c) => !HIDDEN.has(c)) ?? [];
+                return (
+                    <details key={key} class="card" open={n === 0}>
+                        <summary><h2>{label}</h2></summary>
+                        {!t ? <Empty>Nothing to show.</Empty> : (
+                            <div class="scroll" tabIndex={0} role="group" aria-label={label}><table>
+                                <thead><tr>{columns.map((c) => <th key={c} class={typeof t.rows[0]![c] === "number" ? "num" : ""}>{title(c)}</th>)}</tr></thead>
+                                <tbody>{t.rows.slice(0, 30).map((r, i) => (
+                                    <tr key={i}>{columns.map((c) => <td key={c} class={typeof t.rows[0]![c] === "number" ? "num" : "wide"}><bdi>{cellOf(c, r[c])}</bdi></td>)}</tr>
+                                ))}</tbody>
+                            </table></div>
+                        )}
+                    </details>
                 );
             })}
         </>

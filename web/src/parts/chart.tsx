@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { durationShort } from "../format";
 
 export interface Line {
     label: string;
@@ -17,11 +18,13 @@ function css(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+const DURATIONS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600]; // steps of the axis, in seconds
 const SHORTEST = 600; // seconds: fewer would only stretch the time between two points
 
-/** "14:05"; for ranges over two days "18 Nov". */
-function timeLabel(s: number, seconds: number): string {
+/** "14:05", with seconds if the marks are closer than a minute; for ranges over two days "18 Nov". */
+function timeLabel(s: number, seconds: number, step: number): string {
     const d = new Date(s * 1000);
+    if (step < 60) return d.toLocaleTimeString("en-GB");
     return seconds > 2 * 86400 ? d.toLocaleDateString("en-GB", { day: "numeric", month: "short" }) : d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
@@ -36,6 +39,8 @@ export function Chart({ times, lines, format, label, range }: { times: number[];
     const plot = useRef<uPlot>();
     const span = useRef(range); // read by the chart when it draws
     span.current = range;
+    const latest = useRef({ times, lines }); // for a chart that is drawn again in other colours
+    latest.current = { times, lines };
     const shape = lines.map((l) => l.label + l.color).join("|");
 
     useEffect(() => {
@@ -50,25 +55,26 @@ export function Chart({ times, lines, format, label, range }: { times: number[];
                     height: HEIGHT,
                     cursor: { points: { size: 6 } },
                     legend: { live: true },
+                    hooks: { draw: [showLast] }, // uPlot empties the legend when it takes new data
                     scales: { x: { range: (_u, min, max) => span.current ?? [Math.min(min, max - SHORTEST), max] }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-                    axes: [{ ...axis, values: (_u, all) => all.map((v) => timeLabel(v, (span.current?.[1] ?? times.at(-1) ?? 0) - (span.current?.[0] ?? times[0] ?? 0))) }, { ...axis, size: 62, values: (_u, all) => all.map((v) => format(v)) }],
+                    axes: [{ ...axis, space: 70, values: (u, all, _i, _space, step) => all.map((v) => timeLabel(v, (u.scales.x?.max ?? 0) - (u.scales.x?.min ?? 0), step)) }, { ...axis, size: 62, ...(format === durationShort ? { incrs: DURATIONS } : {}), values: (_u, all) => all.map((v, i) => (i > 0 && format(v) === format(all[i - 1]!) ? "" : format(v))) }],
                     series: [
-                        { value: (_u, v) => (v === null ? "–" : new Date(v * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })) },
+                        // The index under the mouse, or of the legend, may be beyond the end of new data: then the value is undefined.
+                        { value: (_u, v: number | null | undefined) => (v === null || v === undefined ? "–" : new Date(v * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })) },
                         ...lines.map((l) => ({
                             label: l.label,
                             stroke: css("--chart-" + l.color),
                             width: 1.5,
                             ...(l.fill ? { fill: css("--chart-" + l.color + "-fill") } : {}),
-                            ...(l.bars ? { paths: uPlot.paths.bars!({ size: [0.8, 60] }) } : {}),
-                            points: { show: !l.bars && times.length < 3, size: 5 },
-                            value: (_u: uPlot, v: number | null) => (v === null ? "–" : format(v)),
+                            ...(l.bars ? { paths: uPlot.paths.bars!({ size: [0.8, 60], align: 1 }) } : {}),
+                            points: { show: (u: uPlot) => !l.bars && u.data[0].length < 3, size: 5 },
+                            value: (_u: uPlot, v: number | null | undefined) => (v === undefined || (v === null && !l.bars) ? "–" : format(v ?? 0)),
                         })),
                     ],
                 },
-                [times, ...lines.map((l) => l.values)],
+                [latest.current.times, ...latest.current.lines.map((l) => l.values)],
                 element,
             );
-            showLast(plot.current);
         };
         draw();
         const onLeave = () => showLast(plot.current);
@@ -90,7 +96,6 @@ export function Chart({ times, lines, format, label, range }: { times: number[];
 
     useEffect(() => {
         plot.current?.setData([times, ...lines.map((l) => l.values)]);
-        showLast(plot.current);
     }, [times, lines, range?.[0], range?.[1]]);
 
     const last = lines.map((l) => `${l.label} ${format(l.values.at(-1) ?? 0)}`).join(", ");

@@ -2,10 +2,11 @@
 import { useState } from "preact/hooks";
 import { request, type Json } from "../api";
 import { Action, Dialog } from "./basic";
+import { PolicyForm, type Policy } from "./policy";
 
 interface Option { name: string; label: string; unit?: string; help: string; kind?: "flag"; onlyNew?: boolean }
 
-const OPTIONS: Option[] = [
+export const OPTIONS: Option[] = [
     { name: "ordering", label: "Work queue", kind: "flag", help: "Any number of consumers take messages of one partition, and each message is settled on its own. Otherwise messages stay in order." },
     { name: "settlement", label: "Settle each message on its own", kind: "flag", help: "Of an ordered queue: an acknowledgement settles the message it names, not all messages before it. Handlers of one batch can work in parallel." },
     { name: "leaseTime", label: "Lease time", unit: "s", help: "A consumer has this long to acknowledge before its messages are delivered again." },
@@ -42,7 +43,7 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
     const [tk, setTk] = useState(task ?? "");
     const [before] = useState(() => Object.fromEntries(OPTIONS.map((o) => [o.name, valueOf(o, options?.[o.name])])));
     const [values, setValues] = useState<Record<string, string | boolean>>(before);
-    const [policy, setPolicy] = useState(options?.retryPolicy ? JSON.stringify(options.retryPolicy) : "");
+    const [policy, setPolicy] = useState<Policy | undefined>((options?.retryPolicy ?? undefined) as Policy | undefined);
     const save = async () => {
         // The server replaces the whole configuration: options without a field here are sent as they are.
         const sent: Record<string, Json> = { ...options };
@@ -60,7 +61,7 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
         if (changed("rateLimit") && !changed("rateBurst")) delete sent.rateBurst; // its default depends on the rate
         if (changed("keyRateLimit") && !changed("keyRateBurst")) delete sent.keyRateBurst;
         if (changed("ordering") && !changed("maxDeliveries")) delete sent.maxDeliveries; // its default depends on the ordering
-        if (policy.trim()) sent.retryPolicy = JSON.parse(policy) as Json;
+        if (policy) sent.retryPolicy = policy as Json;
         else delete sent.retryPolicy;
         await request("POST", "api/v1/configure", { queue: name, ...(ns ? { namespace: ns } : {}), ...(tk ? { task: tk } : {}), options: sent });
         onDone(name);
@@ -83,11 +84,7 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
                         <small>{o.help}</small>
                     </label>
                 ))}
-                <label>
-                    Retry policy (JSON)
-                    <textarea rows={2} value={policy} onInput={(e) => setPolicy(e.currentTarget.value)} spellcheck={false} placeholder='{"mode": "scheduled", "strategy": "exponential", "base": 10, "maxAttempts": 8}' />
-                    <small>Empty: a failed message is delivered again in order, up to the retry limit.</small>
-                </label>
+                <PolicyForm value={policy} onChange={setPolicy} />
             </form>
             <p class="dim">Empty fields get their default.</p>
             <div class="buttons">

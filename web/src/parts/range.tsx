@@ -31,18 +31,22 @@ export function RangePicker() {
     );
 }
 
-interface Point { timestamp: string; pending: number | null; deadLetter: number | null; maxLagSeconds: number | null }
+interface Point { timestamp: string; pending: number | null; deadLetter: number | null; maxLagSeconds: number | null; retries: number | null; buffered: number | null }
 
-/** Backlog, age and dead letters over the chosen range, of one queue or of all. A minute without a record continues the one before. */
-export function useHistory(queue?: string): { times: number[]; backlog: Line[]; age: Line[]; dead: Line[]; growth: number | undefined } {
+interface History { times: number[]; backlog: Line[]; age: Line[]; dead: Line[]; retries: Line[]; buffered: Line[]; growth: number | undefined }
+
+/** Figures over the chosen range, of one queue or of all. A minute without a record continues the one before. */
+export function useHistory(queue?: string): History {
     const range = useRange();
     const points = usePoll<{ dataPoints: Point[] }>("api/v1/status/analytics" + query({ queue, interval: range.interval, from: range.from, to: range.to }), 15000);
     return useMemo(() => {
-        let last: Point | undefined;
+        let last: Point | undefined, retries: number | null = null, buffered: number | null = null;
         const kept: Point[] = [], now = Date.now();
         for (const p of points.data?.dataPoints ?? []) {
             if (p.pending !== null) last = p;
-            if (last && Date.parse(p.timestamp) <= now) kept.push({ ...last, timestamp: p.timestamp });
+            retries = p.retries ?? retries;
+            buffered = p.buffered ?? buffered;
+            if (last && Date.parse(p.timestamp) <= now) kept.push({ ...last, retries, buffered, timestamp: p.timestamp });
         }
         const of = (f: (p: Point) => number | null) => kept.map(f), first = kept[0]?.pending, end = kept.at(-1)?.pending;
         return {
@@ -50,6 +54,8 @@ export function useHistory(queue?: string): { times: number[]; backlog: Line[]; 
             backlog: [{ label: "pending", color: "a", fill: true, values: of((p) => p.pending) }],
             age: [{ label: "oldest", color: "c", values: of((p) => p.maxLagSeconds) }],
             dead: [{ label: "dead letters", color: "bad", values: of((p) => p.deadLetter) }],
+            retries: [{ label: "waiting", color: "c", fill: true, values: of((p) => p.retries) }],
+            buffered: [{ label: "buffered", color: "a", fill: true, values: of((p) => p.buffered) }],
             growth: kept.length > 1 && typeof first === "number" && typeof end === "number" ? end - first : undefined,
         };
     }, [points.data]);

@@ -1,10 +1,12 @@
 // Tenants with their health, read models, segments and campaigns; the pools of their databases; events that wait.
-import { query, request, seg, usePoll } from "../api";
+import { useState } from "preact/hooks";
+import { query, request, seg, useKept, usePoll } from "../api";
 import { count, duration, plural, rate } from "../format";
-import { Action, Badge, Card, Empty, Opener, Problem, Skeleton, Tile, Time, useNow, type Tone } from "../parts/basic";
-import { link } from "../router";
+import { Action, Badge, Card, Empty, Opener, Pager, Problem, SearchBox, Skeleton, Tile, Time, useNow, type Tone } from "../parts/basic";
+import { link, setParams, usePlace } from "../router";
 import type { Campaign, Pools, ReadModel, Segment, Tenant } from "./types";
 
+interface Tenants { tenants: Tenant[]; latestVersion: number; total: number; troubled: number; behind: Record<string, string> }
 interface Held { tenants: { tenant: string; events: number; attempts: number; since: string; nextAttemptAt: string; lastError: string }[] }
 
 export function tone(state: string): Tone {
@@ -13,7 +15,7 @@ export function tone(state: string): Tone {
 
 export function PlatformOverview() {
     const pools = usePoll<Pools>("api/v1/pools", 2000);
-    const tenants = usePoll<{ tenants: Tenant[] }>("api/v1/tenants", 5000);
+    const tenants = usePoll<Tenants>("api/v1/tenants" + query({ sort: "trouble", limit: 20 }), 5000);
     const held = usePoll<Held>("api/v1/events/held", 5000);
     const metrics = usePoll<{ events: { applied: number; duplicate: number; bad: number; held: number; visibleP50Ms: number; visibleP99Ms: number }; segments: Record<string, number> }>("metrics", 2000);
     const p = pools.data, e = metrics.data?.events;
@@ -22,7 +24,7 @@ export function PlatformOverview() {
         <>
             <div class="page-head"><h1>Overview</h1></div>
             <div class="tiles wide">
-                <Tile label="Tenants" value={count(tenants.data?.tenants.length)} tone={ill.length ? "warn" : undefined} note={ill.length ? plural(ill.length, "needs attention", "need attention") : undefined} href={link(["tenants"])} />
+                <Tile label="Tenants" value={count(tenants.data?.total)} tone={tenants.data?.troubled ? "warn" : undefined} note={tenants.data ? (tenants.data.troubled ? plural(tenants.data.troubled, "needs attention", "need attention") : "all ready") : undefined} href={link(["tenants"])} />
                 <Tile label="Events applied" value={count(e?.applied)} note="by this process" />
                 <Tile label="Event visible after" value={e ? duration(e.visibleP50Ms / 1000) : "–"} note={e ? `p99 ${duration(e.visibleP99Ms / 1000)}` : undefined} />
                 <Tile label="Events held" value={count(e?.held)} tone={e && e.held > 0 ? "warn" : undefined} note="their tenant is away" />
@@ -35,6 +37,7 @@ export function PlatformOverview() {
             <Card title="Needs attention">
                 {!tenants.data || !p ? <Skeleton rows={2} /> : ill.length === 0 && p.tenants.every((t) => !t.error) && (held.data?.tenants.length ?? 0) === 0 ? <Empty>Nothing. All tenants are ready.</Empty> : (
                     <ul class="findings">
+                        {tenants.data.troubled > ill.length && <li><a href={link(["tenants"], { sort: "trouble" })}>{plural(tenants.data.troubled - ill.length, "more tenant")}</a></li>}
                         {ill.map((t) => <li key={"t" + t.tenant}><a href={link(["tenants", t.tenant])}><Badge tone={tone(t.state)}>{t.state}</Badge> <b><bdi>{t.tenant}</bdi></b> <bdi>{t.error ?? ""}</bdi></a></li>)}
                         {p.tenants.filter((t) => t.error).map((t) => <li key={"p" + t.tenant}><a href={link(["pools"])}><Badge tone="bad">{t.state}</Badge> <b><bdi>{t.tenant}</bdi></b> <bdi>{t.error}</bdi></a></li>)}
                         {(held.data?.tenants ?? []).map((t) => <li key={"h" + t.tenant}><a href={link(["tenants", t.tenant])}><Badge tone="warn">events held</Badge> <b><bdi>{t.tenant}</bdi></b> {plural(t.events, "event")} since <Time at={t.since} />, tried {plural(t.attempts, "time")}, again <Time at={t.nextAttemptAt} />. <bdi>{t.lastError}</bdi></a></li>)}
@@ -52,54 +55,76 @@ const TARGET_S = 60; // older changes than this should be in a view
 
 /** How far the model is behind; live models are never. */
 function Behind({ m }: { m: ModelState }) {
-    const now = useNow(5000);
     if (m.effectiveMode === "live" || m.staleSince === null) return <Badge tone="ok">{m.effectiveMode === "live" ? "live" : "fresh"}</Badge>;
-    const s = Math.max(0, (now - Date.parse(m.staleSince)) / 1000);
+    return <Lag since={m.staleSince} />;
+}
+
+/** How long a change waits for its view, against the target. */
+function Lag({ since }: { since: string }) {
+    const s = Math.max(0, (useNow(5000) - Date.parse(since)) / 1000);
     return <Badge tone={s > TARGET_S ? "warn" : "ok"}>{duration(Math.floor(s))} behind</Badge>;
 }
 
+const PAGE = 50;
+
 function Freshness() {
-    const list = usePoll<{ default: string; readModels: ModelState[] }>("api/v1/read-models", 5000);
+    const [search, setSearch] = useState("");
+    const [offset, setOffset] = useState(0);
+    const list = usePoll<{ default: string; total: number; readModels: ModelState[] }>("api/v1/read-models" + query({ search, sort: "behind", limit: PAGE, offset }), 5000);
+    const page = useKept(list.data), rows = page?.readModels ?? [];
     return (
-        <Card title="Read models" side={<span class="dim">{list.data ? `default: ${list.data.default}; a view should have every change after ${TARGET_S} s` : ""}</span>}>
+        <Card title="Freshness of read models" side={<><span class="dim">{page ? `default: ${page.default}; target: views have every change after ${TARGET_S} s` : ""}</span><SearchBox label="Tenant contains" value={search} onChange={(v) => { setSearch(v); setOffset(0); }} /></>}>
             <Problem text={list.error} />
-            {!list.data ? <Skeleton rows={4} /> : list.data.readModels.length === 0 ? <Empty>No read model yet.</Empty> : (
+            {!page ? (list.error ? null : <Skeleton rows={4} />) : rows.length === 0 ? <Empty>{search ? "No tenant matches." : "No read model yet."}</Empty> : (
                 <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
                     <thead><tr><th>Tenant</th><th>Model</th><th>Mode</th><th>Freshness</th><th>Last change</th><th>View refreshed</th><th class="num">Failures</th></tr></thead>
-                    <tbody>{list.data.readModels.slice(0, 100).map((m) => (
+                    <tbody>{rows.map((m) => (
                         <tr key={m.tenant + m.model}><td><a href={link(["tenants", m.tenant])}><bdi>{m.tenant}</bdi></a></td><td>{m.model}</td><td>{m.effectiveMode}</td><td><Behind m={m} /></td>
                             <td><Time at={m.changedAt} /></td><td><Time at={m.refreshedAt} /></td><td class="num">{m.failures > 0 ? <span class="bad-text" title={m.error ?? ""}>{count(m.failures)}</span> : "0"}</td></tr>
                     ))}</tbody>
                 </table></div>
             )}
+            <Pager offset={offset} limit={PAGE} shown={rows.length} total={page?.total} onMove={setOffset} />
         </Card>
     );
 }
 
+const ORDERS: [string, string][] = [["name", "by name"], ["trouble", "needs attention first"], ["behind", "furthest behind first"]];
+
 export function TenantsPage() {
-    const tenants = usePoll<{ tenants: Tenant[]; latestVersion: number }>("api/v1/tenants", 5000);
+    const { params } = usePlace();
+    const search = params.get("search") ?? "", sort = params.get("sort") ?? "name", offset = Number(params.get("offset") ?? 0) || 0;
+    const tenants = usePoll<Tenants>("api/v1/tenants" + query({ search, sort, limit: PAGE, offset }), 5000);
     const pools = usePoll<Pools>("api/v1/pools", 5000);
     const pool = new Map((pools.data?.tenants ?? []).map((t) => [t.tenant, t]));
+    const page = useKept(tenants.data), rows = page?.tenants ?? [];
     return (
         <>
             <div class="page-head"><h1>Tenants</h1></div>
+            <div class="filters">
+                <SearchBox label="Name contains" value={search} onChange={(v) => setParams({ search: v, offset: undefined })} />
+                <select aria-label="Order" value={sort} onChange={(e) => setParams({ sort: e.currentTarget.value, offset: undefined })}>{ORDERS.map(([id, label]) => <option key={id} value={id}>{label}</option>)}</select>
+                <span class="dim">{page ? plural(page.total, "tenant") : ""}</span>
+            </div>
             <Card>
                 <Problem text={tenants.error} />
-                {!tenants.data ? <Skeleton rows={5} /> : tenants.data.tenants.length === 0 ? <Empty>No tenant. Create one with POST /api/v1/tenants or queen tenant create.</Empty> : (
+                {!page ? (tenants.error ? null : <Skeleton rows={5} />) : rows.length === 0 ? <Empty>{search ? "No tenant matches." : "No tenant. Create one with POST /api/v1/tenants or queen tenant add."}</Empty> : (
                     <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
-                        <thead><tr><th>Tenant</th><th>State</th><th>Database</th><th>Pool</th><th class="num">Schema</th><th>Created</th></tr></thead>
-                        <tbody>{tenants.data.tenants.map((t) => (
+                        <thead><tr><th>Tenant</th><th>State</th><th>Views behind</th><th>Database</th><th>Pool</th><th class="num">Schema</th><th>Created</th></tr></thead>
+                        <tbody>{rows.map((t) => (
                             <tr key={t.tenant}>
                                 <td><a href={link(["tenants", t.tenant])}><bdi>{t.tenant}</bdi></a></td>
                                 <td><Badge tone={tone(t.state)}>{t.state}</Badge> <bdi class="error-text">{t.error ?? ""}</bdi></td>
+                                <td>{page.behind[t.tenant] ? <Lag since={page.behind[t.tenant]!} /> : <Badge tone="ok">current</Badge>}</td>
                                 <td>{t.kind} <bdi class="dim">{t.url ?? t.database ?? ""}</bdi></td>
                                 <td>{pool.has(t.tenant) ? <Badge tone={tone(pool.get(t.tenant)!.state)}>{pool.get(t.tenant)!.state}</Badge> : <span class="dim">closed</span>}</td>
-                                <td class="num">{t.schemaVersion ?? "–"}{t.schemaVersion !== null && t.schemaVersion < tenants.data!.latestVersion && <> <Badge tone="warn">old</Badge></>}</td>
+                                <td class="num">{t.schemaVersion ?? "–"}{t.schemaVersion !== null && t.schemaVersion < page.latestVersion && <> <Badge tone="warn">old</Badge></>}</td>
                                 <td><Time at={t.createdAt} /></td>
                             </tr>
                         ))}</tbody>
                     </table></div>
                 )}
+                <Pager offset={offset} limit={PAGE} shown={rows.length} total={page?.total} onMove={(o) => setParams({ offset: o || undefined })} />
             </Card>
         </>
     );
