@@ -102,14 +102,28 @@ class Shop:
         return 1.5
 
     def telemetry(self):
-        """Two processors own the partitions of a queue; the third comes and goes."""
+        """Processors own the partitions of a queue. The third comes and goes: it releases its partitions, or dies and they expire."""
         n = self.numbers["telemetry"] = self.numbers.get("telemetry", 0) + 1
-        path = "/api/v1/consumer-groups/aggregator/queues/telemetry/owners"
-        free = [o for o in self.ask("GET", path)["owners"] if o["expired"]]
-        names = ["aggregator-1", "aggregator-2"] + (["aggregator-3"] if n % 30 > 15 else [])
-        for i, o in enumerate(free):
-            self.ask("POST", path + "/claim", {"owner": names[i % len(names)], "partitions": [{"partition": o["partition"], "epoch": o["epoch"]}], "expirySeconds": 20})
-        self.ask("POST", "/api/v1/push", {"items": [{"queue": "telemetry", "partition": str(random.randint(0, 15)), "payload": {"rpm": random.randint(500, 4000)}}]})
+        path, group = "/api/v1/consumer-groups/aggregator/queues/telemetry/owners", "aggregator"
+        names = ["aggregator-1", "aggregator-2"] + (["aggregator-3"] if n % 60 > 30 else [])
+        steps = {}
+        for i, o in enumerate(self.ask("GET", path)["owners"]):
+            goal, part = names[i % len(names)], {"partition": o["partition"], "epoch": o["epoch"]}
+            if o["expired"]:
+                steps.setdefault(("claim", goal), []).append(part)
+            elif o["owner"] == goal:
+                steps.setdefault(("renew", goal), []).append(part)
+            elif o["owner"] in names or n // 60 % 2 == 0:
+                steps.setdefault(("release", o["owner"]), []).append(part)
+        for (action, owner), parts in steps.items():
+            self.ask("POST", path + "/" + action, {"owner": owner, "partitions": parts, **({} if action == "release" else {"expirySeconds": 20})})
+            for p in random.sample(parts, min(2, len(parts))) if action == "renew" else ():
+                answer = self.ask("GET", "/api/v1/pop/queue/telemetry/partition/%s?batch=10&consumerGroup=%s&owner=%s&epoch=%d" % (p["partition"], group, owner, p["epoch"]))
+                acks = [{"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": "completed"}
+                        for m in (answer or {}).get("messages", [])]
+                if acks:
+                    self.ask("POST", "/api/v1/ack/batch", {"acknowledgments": acks, "consumerGroup": group})
+        self.ask("POST", "/api/v1/push", {"items": [{"queue": "telemetry", "partition": str(random.randint(0, 15)), "payload": {"rpm": random.randint(500, 4000)}} for _ in range(4)]})
         return 2
 
     def trace(self):
