@@ -44,7 +44,7 @@ class Queue:
 class Run:
     def __init__(self, seed, brokers, db, queue):
         self.rnd, self.brokers, self.cur, self.queue = random.Random(seed), brokers, db.cursor(), queue
-        self.model = Queue(self.rnd.choice((0, 4, 9)), self.rnd.choice((0, 3)))
+        self.model = Queue(self.rnd.choice((0, 0, 5, 9)), self.rnd.choice((0, 2, 3)))
         self.ways, self.leases, self.history = ("http", "http", "sql"), [], []  # leases: (id, [(job, message)])
         options = {"maxInFlight": self.model.most, "keyMaxInFlight": self.model.key_most}
         brokers[0].configure(queue, ordering="none", leaseTime=3000, retryLimit=RETRY_LIMIT, retryDelay=0, maxDeliveries=0,
@@ -142,7 +142,7 @@ class Run:
         if not held:
             return
         self.history.append("expire the lease of %s" % [(j.partition, j.place) for j in held])
-        self.cur.execute("update queen.holds set until = clock_timestamp() where lease = queen.transaction_key(%s) and until > clock_timestamp()", [lease])
+        self.cur.execute("update queen.holds set until = now() where lease = queen.transaction_key(%s) and until > now()", [lease])
         self.model.give_back(held)
 
     def jobs_of(self, lease):
