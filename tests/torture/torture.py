@@ -73,7 +73,6 @@ def run(args, folder, prepare=None):
     totals, broken = report.Totals(), set()
     cluster = Cluster(folder, args.brokers, args.standby)
     nemesis = Nemesis(cluster, args.seed, args.only)
-    deadline = time.monotonic() + 60 * args.minutes
     pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
     pending = []  # (folder, future) of rounds that are being checked
 
@@ -92,7 +91,7 @@ def run(args, folder, prepare=None):
         cluster.start()
         if prepare:
             prepare(cluster)
-        n = 0
+        n, deadline = 0, time.monotonic() + 60 * args.minutes  # a slow start leaves the time for the rounds
         while time.monotonic() < deadline - 10 and not broken:
             where = os.path.join(folder, "round-%d" % n)
             os.mkdir(where)
