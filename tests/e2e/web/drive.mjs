@@ -205,7 +205,7 @@ const scenarios = {
         await click("Close", "dialog");
         await until("the letters of the other error are left", async () => (await left()) === 1);
         await page.waitForFunction(() => [...document.querySelectorAll("tbody input[type=checkbox]")].length === 1);
-        await page.click("button[aria-expanded=false]");
+        await page.click("main button[aria-expanded=false]");
         await seen("welcome"); // the payload
         await page.click("tbody input[type=checkbox]");
         await click("Send 1 selected again");
