@@ -238,7 +238,9 @@ static void on_stamp(struct stamps_load *l, span partition, int64_t stamp_us)
 {
     struct queue *q = l->owner;
 
-    write_note_stamp(&q->write, partition, stamp_us);
+    // Older ones are of an earlier tenant of this name: they may have been saved late.
+    if (stamp_us > q->added_us)
+        write_note_stamp(&q->write, partition, stamp_us);
 }
 
 // Without the control database the events are written all the same.
