@@ -102,7 +102,7 @@ def test_status_of_one_queue(metered, used):
                               "queenCpuUserPct queenCpuSysPct queenRssMb dbPoolActive dbPoolIdle dbPoolSize")
     assert answer["pointCount"] == len(answer["throughput"]) and TS_S.match(point["timestamp"])
     assert sum(p["ingested"] for p in answer["throughput"]) == 12
-    assert point["queenRssMb"] > 1 and point["dbPoolSize"] >= 1
+    assert point["queenRssMb"] > 1 and point["dbPoolSize"] > 0  # an average: workers may still have been connecting
     w = answer["workers"]
     assert [x["workerId"] for x in w if x["hostname"] == w[-1]["hostname"]] == [0, 1]
     assert keys("hostname workerId avgEventLoopLagMs maxEventLoopLagMs freeSlots dbConnections jobQueueSize "
