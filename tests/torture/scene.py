@@ -15,7 +15,7 @@ from worker import Worker
 
 LEASE_SECONDS = 3
 RETRY_SECONDS, ATTEMPTS = 1.0, 4
-MAX_IN_FLIGHT, KEY_MAX_IN_FLIGHT = 90, 50
+MAX_IN_FLIGHT, KEY_MAX_IN_FLIGHT = 90, 25
 JOBS = ["a", "a~p5", "b"]  # partitions of the work queue: keys and priorities
 PARTITIONS = ["p%d" % i for i in range(8)]
 PRODUCERS = 6  # each of them in half of the partitions
