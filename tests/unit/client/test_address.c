@@ -36,20 +36,10 @@ static void the_forms_of_an_address_are_understood(void **state)
 static void an_invalid_address_is_refused_with_its_text(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",
-                                      "queen:6632",
-                                      "ftp://a",
-                                      "http://",
-                                      "http://:1",
-                                      "http://a:0",
-                                      "http://a:65536",
-                                      "http://a:x",
-                                      "http://[a",
-                                      "http://u@h",
-                                      "http://a/?q=1",
-                                      "http://a b",
-                                      "http://[::1]80",
-                                      "http://a:1\r\nX: y"};
+    static const char *const bad[] = {
+        "",           "queen:6632",     "ftp://a",           "http://",   "http://:1",
+        "http://a:0", "http://a:65536", "http://a:x",        "http://[a", "http://a/?q=1",
+        "http://a b", "http://[::1]80", "http://a:1\r\nX: y"};
     struct address a;
     struct queen_error err;
 
@@ -60,11 +50,23 @@ static void an_invalid_address_is_refused_with_its_text(void **state)
     }
 }
 
+static void a_password_is_refused_and_not_shown(void **state)
+{
+    (void)state;
+    struct address a;
+    struct queen_error err;
+
+    assert_int_equal(address_parse(&a, SPAN("http://user:secret@h"), &err), QUEEN_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "user or password"));
+    assert_null(strstr(err.text, "secret"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_forms_of_an_address_are_understood),
         cmocka_unit_test(an_invalid_address_is_refused_with_its_text),
+        cmocka_unit_test(a_password_is_refused_and_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
