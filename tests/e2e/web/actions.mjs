@@ -105,7 +105,7 @@ export const actions = ({ page, open, seen, gone, button, click, fill, api, unti
         await seen("Needs attention");
         let pushed = 0;
         await until("the rate is that of the last seconds", async () => {
-            await api("POST", "api/v1/push", { items: Array.from({ length: 50 }, () => ({ queue: "shared-figures", payload: ++pushed })) });
+            await api("POST", "api/v1/push", { items: Array.from({ length: 50 }, () => ({ queue: "moving-figures", payload: ++pushed })) });
             return page.evaluate(() => document.querySelector(".tile-note")?.innerText === "now" && parseFloat(document.querySelector(".tile-value").innerText) > 0);
         }, 10 * page.getDefaultTimeout()); // on a busy machine the page asks every 15 s, and three answers are needed
         for (const label of ["Messages per second", "Backlog", "Time from push to delivery", "Age of the oldest pending message", "Retries waiting", "Dead letters", "Messages in the file buffers",
