@@ -244,7 +244,9 @@ esac
 case " $rows " in
 *" I "*)
     stop_broker # its memory before the queues must not be that of the rows above
+    broker_settings=(QUEEN_MAX_CONNECTIONS_PER_ADDRESS=15000) # all consumers have one address
     start_broker
+    broker_settings=()
     [ $has_pg = yes ] && { find_postgres || has_pg=no; }
     run_row I -w idle -Q 10000 -C 10000 --wait-ms 120000 -W 20
     ;;

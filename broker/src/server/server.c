@@ -119,6 +119,8 @@ int server_run(const struct serve_conf *conf)
     peers_free(s->peers);
     auth_free(s->auth);
     keyring_free(s->keys);
+    buf_free(&s->settings);
+    free(s->web_root);
     int code = s->exit_code;
     free(s);
     return code;
@@ -267,18 +269,18 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
     s->shared.show_details = !auth_is_protected(s->auth) || c->site.health_details;
-    s->shared.settings = settings_json(c); // kept for ever, as web_root
+    settings_json(c, &s->settings);
+    s->shared.settings = buf_span(&s->settings);
     s->shared.tls_expires = s->tls ? tls_files_expires(s->tls) : NULL;
     s->shared.metrics_queues = c->metrics_queues;
     s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
-    char *web_root;
-    int rc = settings_web_root(c, &web_root, f); // kept for ever
+    int rc = settings_web_root(c, &s->web_root, f);
     if (rc == 0)
         rc = settings_traces(c, &s->shared.collector, f);
     if (rc != 0)
         return rc;
-    s->shared.web_root = web_root;
+    s->shared.web_root = s->web_root;
     s->shared.peers = s->peers;
 
     struct worker_conf conf = {

@@ -48,6 +48,8 @@ struct server {
     struct keyring *keys;      // of encryption at rest; NULL: none
     struct auth *auth;
     struct http_routes *routes;
+    struct buf settings;      // JSON, for shared
+    char *web_root;           // for shared; NULL: none
     struct api_shared shared; // with the workers' endpoints; and whether the schema is in place
 
     struct worker **workers;

@@ -256,14 +256,11 @@ static void put_setting(void *ctx, const struct conf_value *v)
     buf_putc(out, '}');
 }
 
-span settings_json(const struct serve_conf *c)
+void settings_json(const struct serve_conf *c, struct buf *out)
 {
-    struct buf out = {0};
-
-    buf_put_lit(&out, "{\"server\":");
-    js_put_text(&out, span_of(c->worker_id));
-    buf_put_lit(&out, ",\"settings\":[");
-    serve_conf_each(c, put_setting, &out);
-    buf_put_lit(&out, "]}");
-    return buf_span(&out); // the memory is the caller's
+    buf_put_lit(out, "{\"server\":");
+    js_put_text(out, span_of(c->worker_id));
+    buf_put_lit(out, ",\"settings\":[");
+    serve_conf_each(c, put_setting, out);
+    buf_put_lit(out, "]}");
 }

@@ -27,11 +27,11 @@ struct broker_conf settings_broker(const struct serve_conf *c, const char *conni
                                    bool embedded);
 struct spool_conf settings_spool(const struct serve_conf *c);
 struct replay_conf settings_replay(const struct serve_conf *c);
-// Everything but routes, app and observe.
 // Real path of the dashboard's folder, given; NULL: there is none.
 MUST_USE int settings_web_root(const struct serve_conf *c, char **root, struct fault *f);
-// JSON for GET /api/v1/system/settings, given.
-span settings_json(const struct serve_conf *c);
+// JSON for GET /api/v1/system/settings.
+void settings_json(const struct serve_conf *c, struct buf *out);
+// Everything but routes, app and observe.
 struct http_server_conf settings_http(const struct serve_conf *c);
 
 #endif
