@@ -93,9 +93,9 @@ struct pg_pool_conf {
     unsigned connect_timeout_ms;
     unsigned deadline_ms;   // a call without a result for this long: drop the connection
     unsigned idle_close_ms; // surplus connections are closed after this
-    size_t
-        max_result_bytes; // over TCP: drop the connection when a call receives more; 0: never
-    bool paused;          // no connection is opened before pg_pool_resume()
+    // Over TCP: drop the connection when a call receives more; 0: never.
+    size_t max_result_bytes;
+    bool paused; // no connection is opened before pg_pool_resume()
     enum pg_pooler pooler;
     struct pg_pool_stats *stats; // borrowed for longer than the pool lives; NULL: its own
 };

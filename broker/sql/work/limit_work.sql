@@ -6,8 +6,9 @@
 -- in         st: the state of the consumer; p_queue, p_group; p_key: key of the partition; options of the queue: p_most (maxInFlight), p_rate,
 --            p_burst, and of each key: p_key_most, p_key_rate, p_key_burst; 0: no limit
 -- out        leased, leases_at: for its next state. room: messages that may be leased; tokens: messages that may be delivered (null: any
---            number); queue_room, queue_tokens: likewise, by the limits of the queue alone; used_at, key_used_at: as rate_at and key_rate_at of a state, before this claim; look: wait so long for room that
---            no acknowledgement of this partition makes; partial: many leases have expired, and not all of them were counted
+--            number); queue_room, queue_tokens: likewise, by the limits of the queue alone; used_at, key_used_at: as rate_at and
+--            key_rate_at of a state, before this claim; look: wait so long for room that no acknowledgement of this partition makes;
+--            partial: many leases have expired, and not all of them were counted
 --
 -- The count of a partition follows its claims and acknowledgements. Leases that expire are subtracted here, each once: those that end
 -- from leases_at on are still in the count. Other partitions of the group, in which nothing was claimed since, are read but not changed.

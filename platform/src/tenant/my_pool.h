@@ -94,8 +94,8 @@ struct my_pool_conf {
     unsigned deadline_ms;          // a call without a reply for this long closes the connection
     unsigned statement_timeout_ms; // the server cancels the statement (MariaDB); 0: never
     unsigned idle_close_ms;        // a connection idle for this long is closed
-    size_t
-        max_result_bytes; // over TCP: drop the connection when a call receives more; 0: never
+    // Over TCP: drop the connection when a call receives more; 0: never.
+    size_t max_result_bytes;
 };
 struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf);
 void my_pool_exec(struct my_pool *p, struct my_call *call); // failures are reported to done
